@@ -200,8 +200,9 @@ def test_span_targets_can_be_put_back(case: int) -> None:
 @pytest.mark.parametrize("case", range(len(BY_ID["variants.gated_network"].cases)))
 def test_the_gated_network_is_the_packages(case: int) -> None:
     hidden, w_in, w_out, activation = inputs_of("variants.gated_network", case)
-    layer = GatedFeedForward(6, 8, activation=activation).double()
-    for part, matrix in zip((layer.gate, layer.widen, layer.narrow), (w_in[:8], w_in[8:], w_out), strict=True):
+    d_ff = w_out.shape[1]
+    layer = GatedFeedForward(hidden.shape[1], d_ff, activation=activation).double()
+    for part, matrix in zip((layer.gate, layer.widen, layer.narrow), (w_in[:d_ff], w_in[d_ff:], w_out), strict=True):
         part.weight.data = matrix
     torch.testing.assert_close(reference("variants.gated_network", hidden, w_in, w_out, activation), layer(hidden))
 

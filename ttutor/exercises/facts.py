@@ -19,14 +19,15 @@ def fact(key: str, expected: Any, says: str, *, id: str) -> Property:
 
     Args:
         key: the fact's name in the dict that the exercise observes.
-        expected: what is observed of a right answer.
+        expected: what is observed of a right answer, or a function that says it for a case's inputs.
         says: what should be so, and what to look at.
         id: the hint's id.
     """
 
     def broken(trial: Trial) -> str | None:
         came = trial.value[key]
-        return None if came == expected else f"Seen in your code: {key}: {_in_words(came)}."
+        wanted = expected(*trial.inputs) if callable(expected) else expected
+        return None if came == wanted else f"Seen in your code: {key}: {_in_words(came)}."
 
     return Property(id=id, says=says, broken=broken)
 

@@ -5,6 +5,7 @@ from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -29,7 +30,9 @@ def reference(words, w_query, w_key, w_value):
 
 
 def _head(random):
-    shapes = ((5, 11), (3, 11), (3, 11), (3, 11))
+    d_head = drawn(random, 2, 4)
+    d_model = 3 * d_head + drawn(random, 2, 4)
+    shapes = ((drawn(random, 5, 7), d_model), *[(d_head, d_model)] * 3)
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 

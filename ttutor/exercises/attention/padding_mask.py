@@ -20,10 +20,10 @@ def reference(token_ids, pad_id):
 
 
 def _rows(generator, pad_id, *, left):
-    """Three sentences of three lengths, padded on one side; ids 0 to 9, the pad's own left out."""
-    width = drawn(generator, 7, 9)
-    lengths = (width - torch.randperm(3, generator=generator)).tolist()
-    token_ids = torch.randint(9, (3, width), generator=generator)
+    """Sentences of as many lengths, padded on one side; ids 0 to 9, the pad's own left out."""
+    n_sentences, width = drawn(generator, 3, 5), drawn(generator, 7, 9)
+    lengths = (width - torch.randperm(n_sentences, generator=generator)).tolist()
+    token_ids = torch.randint(9, (n_sentences, width), generator=generator)
     token_ids[token_ids >= pad_id] += 1
     token_ids[:, 2:5] = torch.tensor([0, 9, 0 if pad_id else 9])  # ids below and above that of the padding
     for row, length in zip(token_ids, lengths, strict=True):

@@ -70,27 +70,32 @@ def observe(answer, query, key, value, mask):
     return {"context": context.detach()} | dict(zip(names, gradients, strict=True))
 
 
-def _tensors(generator, dtype=torch.float32, spread=2.5, width=8):
-    query = spread * torch.randn(2, 4, 5, width, generator=generator, dtype=dtype)
-    key = spread * torch.randn(2, 4, 7, width, generator=generator, dtype=dtype)
-    value = 1 + torch.randn(2, 4, 7, 6, generator=generator, dtype=dtype)
+def _tensors(generator, dtype=torch.float32, spread=2.5):
+    n_heads, n_queries, n_keys = drawn(generator, 3, 4), drawn(generator, 5, 6), drawn(generator, 7, 8)
+    d_head, d_value = drawn(generator, 9, 12), drawn(generator, 13, 14)
+    query = spread * torch.randn(2, n_heads, n_queries, d_head, generator=generator, dtype=dtype)
+    key = spread * torch.randn(2, n_heads, n_keys, d_head, generator=generator, dtype=dtype)
+    value = 1 + torch.randn(2, n_heads, n_keys, d_value, generator=generator, dtype=dtype)
     return query, key, value
 
 
 def _padding(generator):
-    is_real = torch.tensor([[True] * 5 + [False] * 2, [False] + [True] * 6])
-    return *_tensors(generator, torch.float64, width=drawn(generator, 9, 12)), is_real[:, None, None, :]
+    query, key, value = _tensors(generator, torch.float64)
+    is_real = torch.ones(2, key.shape[2], dtype=torch.bool)
+    is_real[0, -2:] = is_real[1, 0] = False
+    return query, key, value, is_real[:, None, None, :]
 
 
-def _mask_with_empty_rows(generator, heads):
-    mask = torch.rand(2, heads, 5, 7, generator=generator) < 0.5
+def _mask_with_empty_rows(generator, query, key, n_heads):
+    mask = torch.rand(2, n_heads, query.shape[2], key.shape[2], generator=generator) < 0.5
     mask[..., 2] = True
-    mask[0, :, 1] = mask[1, heads - 1, 3] = False
+    mask[0, :, 1] = mask[1, n_heads - 1, 3] = False
     return mask
 
 
 def _empty_rows(generator):
-    return *_tensors(generator), _mask_with_empty_rows(generator, 4)
+    query, key, value = _tensors(generator)
+    return query, key, value, _mask_with_empty_rows(generator, query, key, query.shape[1])
 
 
 def _half_precision(generator):
@@ -102,14 +107,15 @@ def _half_precision(generator):
     mask = torch.ones(5, 7, dtype=torch.bool)
     mask[0] = torch.arange(7) == 0  # all that it may see has a score of -14,142
     mask[2, 3] = mask[3, 4] = False  # the best key is hidden
-    value = torch.randint(1, 9, (2, 4, 7, 6), generator=generator)
-    tensors = query.expand(2, 4, 5, 8).clone(), key.expand(2, 4, 7, 8).clone(), value
-    return *(tensor.half() for tensor in tensors), mask.expand(2, 4, 5, 7).clone()
+    n_heads = drawn(generator, 2, 4)
+    value = torch.randint(1, 9, (3, n_heads, 7, 6), generator=generator)
+    tensors = query.expand(3, n_heads, 5, 8).clone(), key.expand(3, n_heads, 7, 8).clone(), value
+    return *(tensor.half() for tensor in tensors), mask.expand(3, n_heads, 5, 7).clone()
 
 
 def _gradients(generator):
-    tensors = _tensors(generator, spread=1.0)
-    return *(tensor.requires_grad_() for tensor in tensors), _mask_with_empty_rows(generator, 1)
+    query, key, value = (tensor.requires_grad_() for tensor in _tensors(generator, spread=1.0))
+    return query, key, value, _mask_with_empty_rows(generator, query, key, 1)
 
 
 exercise = Exercise(

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 from ttutor.exercises.probes import batch_independent, dependencies, depends
 from ttutor.multihead import MultiHeadAttention
@@ -45,21 +46,24 @@ def _maps(generator, d_model):
     return torch.unbind(torch.randn(4, d_model, d_model, generator=generator) / d_model**0.5)
 
 
-def _two_sequences(generator, n_target, n_source, d_model):
-    hidden = 1.5 * torch.randn(2, n_target, d_model, generator=generator)
-    return hidden, 1.5 * torch.randn(2, n_source, d_model, generator=generator) + 0.5
+def _two_sequences(generator, n_target, n_source, d_model, batch=2):
+    hidden = 1.5 * torch.randn(batch, n_target, d_model, generator=generator)
+    return hidden, 1.5 * torch.randn(batch, n_source, d_model, generator=generator) + 0.5
 
 
 def _padded(generator):
     """Sources of unequal lengths in one batch, both shorter than the tensor."""
-    is_real = torch.arange(7) < torch.tensor([[4], [6]])
+    n_source, n_heads = drawn(generator, 7, 9), drawn(generator, 3, 4)
+    is_real = torch.arange(n_source) < torch.tensor([[4], [6]])
     mask = rearrange(is_real, "batch source -> batch 1 1 source")
-    return *_two_sequences(generator, 5, 7, 12), *_maps(generator, 12), 3, mask
+    d_model = 4 * n_heads
+    hidden, memory = _two_sequences(generator, drawn(generator, 5, 6), n_source, d_model)
+    return hidden, memory, *_maps(generator, d_model), n_heads, mask
 
 
 def _no_mask(generator):
     """As many target as source tokens, so that a confusion of the two raises nothing and can be named."""
-    return *_two_sequences(generator, 6, 6, 10), *_maps(generator, 10), 2, None
+    return *_two_sequences(generator, 6, 6, 10, batch=3), *_maps(generator, 10), 2, None
 
 
 def _nothing_to_read(generator):

@@ -5,17 +5,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Property
 from ttutor.exercises.facts import fact
 from ttutor.exercises.values import describe
 
-VOCAB_SIZE, EOS_ID = 9, 5
-
-
 A_LIST = "a list of whole numbers"
 
 
-def observe(answer, table, ends_after, max_len):
+def observe(answer, table, bos_id, eos_id, ends_after, max_len):
     """Let an answer write with a small model; return its text and what it fed the model."""
     fed, handed_back, given = [], [], []
 
@@ -23,17 +21,17 @@ def observe(answer, table, ends_after, max_len):
         """Logits that follow from all tokens so far and their order; the cache holds their trace."""
         fed.append(token_ids.flatten().tolist())
         handed_back.append(cache is given[-1] if given else cache is None)
-        trace, n_seen = (torch.zeros(VOCAB_SIZE), 0) if cache is None else cache
+        trace, n_seen = (torch.zeros(len(table)), 0) if cache is None else cache
         logits = []
         for token in fed[-1]:
             trace, n_seen = 0.7 * trace + table[token], n_seen + 1
             here = trace.clone()
-            here[EOS_ID] = 100.0 if n_seen > ends_after else here.median()  # neither the first nor the last
+            here[eos_id] = 100.0 if n_seen > ends_after else here.median()  # neither the first nor the last
             logits.append(here)
         given.append((trace, n_seen))
         return torch.stack(logits)[None], given[-1]
 
-    text = answer(step, 1, EOS_ID, max_len)
+    text = answer(step, bos_id, eos_id, max_len)
     is_text = isinstance(text, (list, tuple)) and all(_is_token(token) for token in text)
     return {
         "what is returned": A_LIST if is_text else describe(text),
@@ -56,7 +54,7 @@ def _in_words(tokens):
 
 def _more_or_fewer_calls(trial):
     """Count the calls of the model."""
-    _, ends_after, max_len = trial.inputs
+    *_, ends_after, max_len = trial.inputs
     n_calls, needed = trial.value["calls of the model"], min(ends_after + 1, max_len)
     return None if n_calls == needed else f"You call the model {n_calls} times, and {needed} calls are needed."
 
@@ -113,16 +111,19 @@ def reference(step, bos_id, eos_id, max_len):
     return text
 
 
-def _table(generator):
-    return 0.5 * torch.randn(VOCAB_SIZE, VOCAB_SIZE, generator=generator)
+def _model(generator):
+    """What each token leaves behind, and two of them as marks."""
+    vocab_size = drawn(generator, 9, 12)
+    bos_id, eos_id = torch.randperm(vocab_size, generator=generator)[:2].tolist()
+    return 0.5 * torch.randn(vocab_size, vocab_size, generator=generator), bos_id, eos_id
 
 
 def _ends_by_itself(generator):
-    return _table(generator), 4, 9
+    return *_model(generator), drawn(generator, 3, 6), drawn(generator, 8, 10)
 
 
 def _goes_on(generator):
-    return _table(generator), 50, 6
+    return *_model(generator), 50, drawn(generator, 5, 8)
 
 
 exercise = Exercise(

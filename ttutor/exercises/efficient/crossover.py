@@ -1,6 +1,6 @@
 """Exercise: from which length on a model's scores cost more than all its matrices."""
 
-from ttutor.exercises.efficient.window_entries import _random
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.transformer.costs import crossover_length
 
@@ -27,8 +27,10 @@ def reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
 
 
 def _sizes(random, *, gated, skips_hidden):
-    d_head = _random(random, 20, 60)
-    return _random(random, 300, 700), 12, 3, d_head, _random(random, 900, 2000), gated, skips_hidden
+    d_head = drawn(random, 20, 60)
+    n_kv_heads = drawn(random, 2, 4)
+    n_heads = n_kv_heads * drawn(random, 3, 5)
+    return drawn(random, 300, 700), n_heads, n_kv_heads, d_head, drawn(random, 900, 2000), gated, skips_hidden
 
 
 exercise = Exercise(

@@ -5,6 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -36,9 +37,9 @@ def reference(context_a, log_sum_a, context_b, log_sum_b):
 
 
 def _blocks(random):
-    contexts = torch.randn(2, 5, 3, generator=random, dtype=torch.float64)
-    places = torch.tensor([0.0, 0.0, 1500.0, 1500.0, -1500.0], dtype=torch.float64)
-    log_sums = 1.5 + torch.rand(2, 5, generator=random, dtype=torch.float64) + places
+    places = torch.tensor([0.0, 0.0, 1500.0, 1500.0, -1500.0, 0.0, 900.0][: drawn(random, 5, 7)], dtype=torch.float64)
+    contexts = torch.randn(2, len(places), drawn(random, 3, 4), generator=random, dtype=torch.float64)
+    log_sums = 1.5 + torch.rand(2, len(places), generator=random, dtype=torch.float64) + places
     return contexts[0], log_sums[0], contexts[1], log_sums[1] + 0.7
 
 

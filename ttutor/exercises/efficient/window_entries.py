@@ -1,7 +1,6 @@
 """Exercise: how many scores a causal window with global tokens computes."""
 
-import torch
-
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -19,10 +18,6 @@ def window_entries(n_tokens: int, window: int, n_global: int) -> int:
 
 def reference(n_tokens, window, n_global):
     return sum(min(i + 1, window) + max(0, min(n_global, i + 1 - window)) for i in range(n_tokens))
-
-
-def _random(random, low, high):
-    return int(torch.randint(low, high, (1,), generator=random))
 
 
 exercise = Exercise(
@@ -44,11 +39,11 @@ one helper does for both. For long texts it is $T(w + g)$ less a constant: linea
     cases=(
         Case(
             name="a text many windows long",
-            inputs=lambda random: (_random(random, 150, 300), _random(random, 9, 20), _random(random, 3, 8)),
+            inputs=lambda random: (drawn(random, 150, 300), drawn(random, 9, 20), drawn(random, 3, 8)),
         ),
         Case(
             name="a text shorter than its window",
-            inputs=lambda random: (_random(random, 10, 40), _random(random, 41, 60), _random(random, 3, 8)),
+            inputs=lambda random: (drawn(random, 10, 40), drawn(random, 41, 60), drawn(random, 3, 8)),
         ),
     ),
     hints="""

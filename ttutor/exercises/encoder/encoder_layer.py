@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.encoder import EncoderLayer
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.exercises.probes import batch_independent, depends
 from ttutor.layers import layer_norm
@@ -161,11 +162,14 @@ def _weights(generator, d_model, d_ff):
 
 def _trained(generator):
     """Gains, biases and weights as after training: no two alike."""
-    attention, w_1, w_2 = _weights(generator, d_model=12, d_ff=7)
-    gains, shifts = 1.2 + 0.4 * torch.randn(2, 12, generator=generator), torch.randn(2, 12, generator=generator)
-    b_1, b_2 = torch.randn(7, generator=generator), torch.randn(12, generator=generator)
-    hidden = 3 * torch.randn(2, 5, 12, generator=generator) + 1
-    return hidden, (gains[0], shifts[0]), attention, (gains[1], shifts[1]), (w_1, b_1, w_2, b_2), 3
+    n_heads, d_ff = drawn(generator, 3, 4), drawn(generator, 6, 8)
+    d_model = 4 * n_heads
+    attention, w_1, w_2 = _weights(generator, d_model, d_ff)
+    gains = 1.2 + 0.4 * torch.randn(2, d_model, generator=generator)
+    shifts = torch.randn(2, d_model, generator=generator)
+    b_1, b_2 = torch.randn(d_ff, generator=generator), torch.randn(d_model, generator=generator)
+    hidden = 3 * torch.randn(2, 5, d_model, generator=generator) + 1
+    return hidden, (gains[0], shifts[0]), attention, (gains[1], shifts[1]), (w_1, b_1, w_2, b_2), n_heads
 
 
 def _fresh(generator):

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -34,13 +35,15 @@ def reference(gradients, rate, beta1, beta2, eps):
 
 
 def _noisy(random):
-    return 3 * torch.randn(6, 4, generator=random, dtype=torch.float64), 0.01, 0.9, 0.98, 1e-8
+    gradients = 3 * torch.randn(drawn(random, 5, 8), drawn(random, 3, 4), generator=random, dtype=torch.float64)
+    return gradients, 0.01, drawn(random, 85, 92) / 100, 0.98, 1e-8
 
 
 def _tiny(random):
     """The same gradient at every step, about as small as eps."""
-    sizes = torch.tensor([1e-8, -1e-7, 3e-9], dtype=torch.float64) * (1 + torch.rand(3, generator=random))
-    return sizes.expand(5, 3).clone(), 0.5, 0.8, 0.95, 1e-8
+    eps = 10.0 ** -drawn(random, 6, 9)
+    sizes = torch.tensor([eps, -10 * eps, 0.3 * eps], dtype=torch.float64) * (1 + torch.rand(3, generator=random))
+    return sizes.expand(drawn(random, 4, 6), 3).clone(), 0.5, 0.8, 0.95, eps
 
 
 exercise = Exercise(

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -26,9 +27,10 @@ def reference(targets, vocab_size, pad_id, smoothing):
 
 
 def _padding_among_words(generator):
-    words = torch.randperm(7, generator=generator)
-    targets = torch.cat([words, torch.tensor([3, 3]), words[:2]])
-    return targets, 7, 3, 0.3
+    vocab_size, pad_id = drawn(generator, 7, 10), drawn(generator, 2, 5)
+    words = torch.randperm(vocab_size, generator=generator)
+    targets = torch.cat([words, torch.tensor([pad_id, pad_id]), words[:2]])
+    return targets, vocab_size, pad_id, drawn(generator, 2, 4) / 10
 
 
 def _no_smoothing(generator):

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.exercises.facts import gradients, traced
 
@@ -40,7 +41,10 @@ def _targets(generator, pad_id, vocab_size, lengths):
 
 
 def _unequal_lengths(generator):
-    return 2 * torch.randn(3, 6, 7, generator=generator), _targets(generator, 4, 7, (6, 1, 4)), 4
+    vocab_size, pad_id = drawn(generator, 7, 9), drawn(generator, 3, 5)
+    lengths = (drawn(generator, 5, 6), 1, 4)
+    logits = 2 * torch.randn(3, max(lengths), vocab_size, generator=generator)
+    return logits, _targets(generator, pad_id, vocab_size, lengths), pad_id
 
 
 def _hundreds_apart(generator):

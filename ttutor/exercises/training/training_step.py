@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
 
@@ -123,19 +124,19 @@ def reference(model, optimizer, loss, batch, max_norm):
     return value.item()
 
 
-def _batches(generator, scale):
+def _batches(generator, scale, n_outputs):
     return [
-        (scale * torch.randn(6, 4, generator=generator), scale * torch.randn(6, 3, generator=generator))
+        (scale * torch.randn(6, 4, generator=generator), scale * torch.randn(6, n_outputs, generator=generator))
         for _ in range(2)
     ]
 
 
 def _long_gradients(generator):
-    return torch.randn(3, 4, generator=generator), _batches(generator, 4.0), 0.7
+    return torch.randn(3, 4, generator=generator), _batches(generator, 4.0, 3), drawn(generator, 5, 9) / 10
 
 
 def _short_gradients(generator):
-    return 0.1 * torch.randn(3, 4, generator=generator), _batches(generator, 0.5), 20.0
+    return 0.1 * torch.randn(2, 4, generator=generator), _batches(generator, 0.5, 2), 20.0
 
 
 exercise = Exercise(

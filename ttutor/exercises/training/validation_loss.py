@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
 
@@ -68,12 +69,9 @@ def observe(answer, weights, inputs, lengths, training):
 
 
 def _batches(generator, training):
-    return (
-        torch.randn(3, 4, generator=generator),
-        torch.randn(11, 4, generator=generator) * torch.arange(1, 12)[:, None],
-        [2, 5, 1, 3],
-        training,
-    )
+    lengths = [2, 5, 1, 3, 4][: drawn(generator, 3, 5)]
+    inputs = torch.randn(sum(lengths), 4, generator=generator) * torch.arange(1, sum(lengths) + 1)[:, None]
+    return torch.randn(3, 4, generator=generator), inputs, lengths, training
 
 
 def _during_training(generator):
@@ -126,7 +124,7 @@ what you remembered; divide.
         ),
         fact(
             "how many batches were measured",
-            4,
+            lambda weights, inputs, lengths, training: len(lengths),
             "Each batch should be measured, and once: what does your loop walk through?",
             id="each_batch_once",
         ),

@@ -2,7 +2,7 @@
 
 import math
 
-from ttutor.exercises.draws import drawn
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.training.schedule import noam_rate
 
@@ -27,7 +27,8 @@ def _step_zero(generator):
 
 
 def _while_warming_up(generator):
-    return drawn(generator, 6, 9), *_settings(generator)
+    """As in the paper, where the first rates are below a millionth."""
+    return drawn(generator, 6, 9), one_of(generator, (256, 512, 1024)), 1000 * drawn(generator, 4, 16), 0.7
 
 
 def _long_after(generator):

@@ -6,6 +6,7 @@ from string import ascii_lowercase
 
 import torch
 
+from ttutor.exercises.draws import one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.tokenization.merging import CutWords
 
@@ -70,11 +71,12 @@ CORPUS = {
 
 
 def _inputs(random):
-    """The corpus in another alphabet and another order, so that no letter can be known beforehand."""
+    """The corpus in other letters, once or some times over, so that no letter and no count is known beforehand."""
     order = torch.randperm(26, generator=random).tolist()
     alphabet = dict(zip(ascii_lowercase, (ascii_lowercase[place] for place in order), strict=True))
     words = [[alphabet[letter] for letter in word.split()] for word in CORPUS]
-    return words, list(CORPUS.values()), AT_LEAST
+    copies = one_of(random, (1, 4, 5))
+    return words, [copies * n for n in CORPUS.values()], copies * AT_LEAST
 
 
 def _counted(words, times):

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -35,9 +36,10 @@ def _halves(w_in):
 
 def _network(activation):
     def make(random):
-        hidden = 1.5 * torch.randn(5, 6, generator=random, dtype=torch.float64)
-        w_in = torch.randn(16, 6, generator=random, dtype=torch.float64)
-        return hidden, w_in, torch.randn(6, 8, generator=random, dtype=torch.float64), activation
+        d_model, d_ff = drawn(random, 6, 7), drawn(random, 8, 10)
+        hidden = 1.5 * torch.randn(drawn(random, 4, 5), d_model, generator=random, dtype=torch.float64)
+        w_in = torch.randn(2 * d_ff, d_model, generator=random, dtype=torch.float64)
+        return hidden, w_in, torch.randn(d_model, d_ff, generator=random, dtype=torch.float64), activation
 
     return make
 

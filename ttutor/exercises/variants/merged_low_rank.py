@@ -26,8 +26,9 @@ def reference(weight, down, up, alpha):
 
 
 def _square(generator):
-    rank = drawn(generator, 2, 4)
-    return *(torch.randn(*size, generator=generator) for size in ((6, 6), (rank, 6), (6, rank))), 16.0
+    rank, width = drawn(generator, 2, 4), drawn(generator, 6, 8)
+    shapes = (width, width), (rank, width), (width, rank)
+    return *(torch.randn(*shape, generator=generator) for shape in shapes), 4.0 * drawn(generator, 2, 8)
 
 
 exercise = Exercise(

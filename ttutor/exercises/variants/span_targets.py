@@ -2,6 +2,7 @@
 
 import torch
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.variants.objectives import restore_spans
 
@@ -43,15 +44,20 @@ def reference(token_ids, taken, sentinel_ids):
 def _text(random, lengths, gone_first):
     """Tokens drawn anew, in stretches of these lengths that are taken out and kept by turns."""
     taken = [gone_first ^ bool(i % 2) for i, length in enumerate(lengths) for _ in range(length)]
-    return (10 + torch.randperm(70, generator=random)[: len(taken)]).tolist(), taken, list(range(90, 98))
+    first = drawn(random, 85, 110)
+    return (
+        (10 + torch.randperm(70, generator=random)[: len(taken)]).tolist(),
+        taken,
+        list(range(first, first + drawn(random, 6, 9))),
+    )
 
 
 def _inner(random):
-    return _text(random, [1, 2, 2, 1, 5], False)
+    return _text(random, [1, 2, 2, 1, drawn(random, 4, 6)], False)
 
 
 def _at_the_ends(random):
-    return _text(random, [2, 2, 3, 1, 2], True)
+    return _text(random, [2, drawn(random, 1, 4), 3, 1, 2], True)
 
 
 exercise = Exercise(

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 from ttutor.variants import patches
 
@@ -27,11 +28,13 @@ def reference(images, patch_size):
 
 
 def _wide_image(generator):
-    return torch.randn(2, 3, 6, 12, generator=generator), 3
+    patch_size = drawn(generator, 3, 4)
+    return torch.randn(2, 3, 2 * patch_size, drawn(generator, 3, 5) * patch_size, generator=generator), patch_size
 
 
 def _square_with_two_channels(generator):
-    return torch.randn(4, 2, 6, 6, generator=generator), 2
+    side = 2 * drawn(generator, 3, 5)
+    return torch.randn(4, 2, side, side, generator=generator), 2
 
 
 exercise = Exercise(

@@ -2,6 +2,7 @@
 
 import torch
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -27,14 +28,16 @@ def reference(layers):
 
 
 def _with_strides(random):
-    kernels = torch.tensor([2, 3, 5, 7, 4])[torch.randperm(5, generator=random)].tolist()
-    strides = torch.tensor([2, 3, 4, 1])[torch.randperm(4, generator=random)].tolist()
+    n_layers = drawn(random, 5, 7)
+    kernels = torch.tensor([2, 3, 5, 7, 4, 6, 8])[torch.randperm(n_layers, generator=random)].tolist()
+    strides = torch.tensor([2, 3, 4, 1, 2, 1])[torch.randperm(n_layers - 1, generator=random)].tolist()
     return ([(kernel, stride, 1) for kernel, stride in zip(kernels, [5, *strides], strict=True)],)
 
 
 def _with_holes(random):
-    kernels = torch.tensor([3, 5, 2])[torch.randperm(3, generator=random)].tolist()
-    dilations = torch.tensor([2, 4, 3])[torch.randperm(3, generator=random)].tolist()
+    n_layers = drawn(random, 3, 5)
+    kernels = torch.tensor([3, 5, 2, 4, 7])[torch.randperm(n_layers, generator=random)].tolist()
+    dilations = torch.tensor([2, 4, 3, 5, 6])[torch.randperm(n_layers, generator=random)].tolist()
     return ([(kernel, 1, dilation) for kernel, dilation in zip(kernels, dilations, strict=True)],)
 
 
