@@ -34,6 +34,17 @@ SETTLED = """
   && [...document.querySelectorAll('[data-explorer]')].every((e) => e.dataset.ready)
 """
 
+WAIT = """
+async (patience) => {
+  const met = %s;
+  const end = performance.now() + patience;
+  while (!met()) {
+    if (performance.now() > end) throw new Error(`not within ${patience} ms: ${met}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+"""
+
 
 def find_browser() -> str | None:
     """Return the path of a Chromium: ``TTUTOR_CHROMIUM`` if set, else the first one on the PATH."""
@@ -66,4 +77,13 @@ def open_browser() -> Iterator[Browser]:
 def settle(page: Page, seconds: float) -> None:
     """Wait until formulas are set and explorers drawn."""
     page.evaluate(MARK_MATH)
-    page.wait_for_function(SETTLED, timeout=seconds * 1000)
+    wait_until(page, SETTLED, seconds)
+
+
+def wait_until(page: Page, condition: str, seconds: float = 30) -> None:
+    """Wait until a function of the page gives something true.
+
+    Playwright's `wait_for_function` compiles its text anew each time that it asks, which the policy of the book's pages
+    forbids; here it is compiled once, from outside.
+    """
+    page.evaluate(WAIT % condition, seconds * 1000)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from book._tools.claims_ledger import COUNTED, Record, chapter_pages, coverage, records
 from ttutor.claims import all_claims, chapters, claim
@@ -102,7 +102,7 @@ def test_a_link_to_a_hidden_claim_shows_it(page: Page) -> None:
     hidden = next(entry.id.lower() for entry in all_claims().values() if entry.verdict == "wrong")
     assert hidden not in shown(page)
     page.evaluate(f"location.hash = '#{hidden}'")
-    page.wait_for_function(f"document.getElementById('{hidden}').offsetParent !== null")
+    expect(page.locator(f"[id='{hidden}']")).to_be_visible()
     assert page.input_value(".ledger-controls [name=verdict]") == ""
 
 

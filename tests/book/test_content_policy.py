@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from book._tools.chromium import wait_until
 from book._tools.content_policy import META, with_policy
 from tests.book.browser import Visit, settle, watch
 from ttutor.widgets import PlaygroundExplorer, TranslatorExplorer, static
@@ -88,7 +89,7 @@ def test_the_first_page_searches_and_fills_the_screen_from_disk(browser: Browser
     expect(page.locator("#quick-results a").first).to_be_visible()
     page.keyboard.press("Escape")
     page.locator("button[onclick='toggleFullScreen()']").first.click()
-    page.wait_for_function("document.fullscreenElement")
+    wait_until(page, "() => document.fullscreenElement")
     assert not seen.findings, str(seen)
     page.close()
 

@@ -39,7 +39,7 @@ def results(tab: Page) -> Page:
     """The tab with the results of a query."""
     tab.fill("#book-search-words", "causal mask")
     tab.wait_for_selector("#book-search-results li")
-    tab.wait_for_function("document.getElementById('book-search-status').textContent.includes('causal mask')")
+    expect(tab.locator("#book-search-status")).to_contain_text("causal mask")
     return tab
 
 
@@ -134,13 +134,13 @@ def test_the_results_can_be_walked_through_by_keyboard(results: Page) -> None:
 
 def test_what_is_not_there_is_said(tab: Page) -> None:
     tab.fill("#book-search-words", "zzxqj")
-    tab.wait_for_function("document.getElementById('book-search-status').textContent.startsWith('Nothing was found')")
+    expect(tab.locator("#book-search-status")).to_have_text(re.compile("^Nothing was found"))
     assert tab.locator("#book-search-results li").count() == 0
 
 
 def test_a_misspelt_word_is_answered_by_the_nearest_and_that_is_said(tab: Page) -> None:
     tab.fill("#book-search-words", "perplexty")
-    tab.wait_for_function("document.getElementById('book-search-status').textContent.includes('words like')")
+    expect(tab.locator("#book-search-status")).to_contain_text("words like")
     assert tab.locator(".book-search-link").first.inner_text() == "perplexity"
 
 
