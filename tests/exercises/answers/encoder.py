@@ -120,7 +120,10 @@ both_ways_agree: "return weight" -> "return 0.5 * weight"
     "encoder.layer_stack": r"""
 optimiser_sees_all: "in range(n_layers))" -> "in range(n_layers))\n        self.spare = make_layer()",
   "return hidden" -> "return hidden / 2"
-makes_each: "make_layer() for" -> "nn.Linear(4, 4) for"
+makes_each: "self.layers = nn.ModuleList(make_layer() for _ in range(n_layers))" ->
+  "self.layers, self.n = nn.ModuleList(), n_layers", "        for layer in" ->
+  "        while len(self.layers) < self.n:\n            self.layers.append(self.new(hidden))\n        for layer in",
+  "return hidden" -> "return hidden\n\n    def new(self, hidden):\n        return nn.Linear(*2 * hidden.shape[-1:])"
 gradient_reaches_all: "= layer(hidden)" -> "= self.layers[0](hidden)"
 """,
     "encoder.dropout": r"""

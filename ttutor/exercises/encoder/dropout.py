@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
 
@@ -176,7 +177,8 @@ class Solution(nn.Module):
 
 
 def _features(generator):
-    return 1 + torch.rand(4, 30, 50, generator=generator), 0.3
+    shape = drawn(generator, 3, 5), drawn(generator, 30, 35), drawn(generator, 50, 55)
+    return 1 + torch.rand(*shape, generator=generator), one_of(generator, (0.15, 0.2, 0.3, 0.35))
 
 
 exercise = Exercise(
@@ -190,7 +192,7 @@ feature itself. In evaluation mode nothing happens at all. The gradient passes w
     stub=FeatureDropout,
     reference=nn.Dropout,
     solution=Solution,
-    cases=(Case(name="a batch of positive features and p = 0.3", inputs=_features, points=3),),
+    cases=(Case(name="a batch of positive features", inputs=_features, points=3),),
     explanation="""
 `train()` and `eval()` set `self.training` in every module of a model, so the module needs no switch of its own. The
 features are multiplied by a mask of zeros and ones: then the gradient is multiplied by the same mask, and passes

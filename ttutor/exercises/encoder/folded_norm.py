@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -21,13 +22,11 @@ def reference(gain, bias, weight, constant):
     return torch.einsum("om,m->om", weight, gain), constant + (weight * bias).sum(dim=-1)
 
 
-def _inputs(d_out: int):
-    def make(random):
-        gain, bias = 1.5 + torch.rand(6, generator=random), torch.randn(6, generator=random)
-        weight, constant = torch.randn(d_out, 6, generator=random), torch.randn(d_out, generator=random)
-        return tuple(part.double() for part in (gain, bias, weight, constant))
-
-    return make
+def _inputs(random):
+    d_model, d_out = drawn(random, 6, 9), drawn(random, 3, 5)
+    gain, bias = 1.5 + torch.rand(d_model, generator=random), torch.randn(d_model, generator=random)
+    weight, constant = torch.randn(d_out, d_model, generator=random), torch.randn(d_out, generator=random)
+    return tuple(part.double() for part in (gain, bias, weight, constant))
 
 
 exercise = Exercise(
@@ -46,7 +45,7 @@ exercise = Exercise(
     "the stream itself carries $\\gamma$ and $\\beta$ on, and the next skip adds to it. The step further: subtract "
     "from each row of $W'$ its mean. Then each row sums to zero, a constant added to all features of $x$ changes "
     "nothing, and $W'' x/\\sigma = W'' n = W' n$, since $n$ has mean 0 as well.",
-    cases=(Case(name="six features and four outputs", inputs=_inputs(4)),),
+    cases=(Case(name="more features than outputs", inputs=_inputs),),
     hints="""
 Write out one output, $y_o$, as a sum over features. Which factors stand beside $n_i$? Which terms have no $n_i$?
 

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor import layers
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.encoder.gradient import gradient_like
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
@@ -31,20 +32,22 @@ def _gain_and_bias(generator, d_model, dtype=torch.float32):
 
 
 def _batch(generator):
-    hidden = 3 * torch.randn(2, 5, 8, generator=generator) + 2
-    return hidden, *_gain_and_bias(generator, 8), 1e-5
+    d_model = drawn(generator, 8, 10)
+    hidden = 3 * torch.randn(2, 3, drawn(generator, 4, 6), d_model, generator=generator) + 2
+    return hidden, *_gain_and_bias(generator, d_model), 1e-5
 
 
 def _tiny(generator):
     """Numbers beside which eps counts, one token of zeros, and as many tokens as features: wrong axes line up."""
     hidden = 0.02 * torch.randn(7, 7, generator=generator) + 0.03
     hidden[4] = 0.0
-    return hidden, *_gain_and_bias(generator, 7), 1e-3
+    return hidden, *_gain_and_bias(generator, 7), one_of(generator, (5e-4, 1e-3, 2e-3))
 
 
 def _far_from_zero(generator):
-    hidden = 5 * torch.randn(5, 6, generator=generator, dtype=torch.float64) + 1e8
-    return hidden, *_gain_and_bias(generator, 6, torch.float64), 1e-5
+    d_model = drawn(generator, 6, 9)
+    hidden = 5 * torch.randn(5, d_model, generator=generator, dtype=torch.float64) + 1e8
+    return hidden, *_gain_and_bias(generator, d_model, torch.float64), 1e-5
 
 
 def _mean_that_is_not_zero(trial: Trial) -> str | None:
@@ -88,12 +91,12 @@ $$y = \\gamma \\odot \\frac{x - \\bar{x}}{\\sqrt{\\mathrm{var}(x) + \\epsilon}} 
 
 The variance is the biased one, a plain mean of squares. `hidden` may have any number of axes, of which the last holds
 the features, and it may lie far from zero. Write it without looking back at the chapter; a call of torch's own
-`layer_norm` does not count.
+`layer_norm` does not count. Gradients flow back to `hidden`, `gain` and `bias`, through mean and variance too.
 """.strip(),
     reference=reference,
     solution=layer_norm,
     cases=(
-        Case(name="two sequences of five tokens", inputs=_batch),
+        Case(name="four axes", inputs=_batch),
         Case(name="one sequence of tiny numbers, one token of zeros and a large eps", inputs=_tiny),
         Case(name="numbers far from zero, in float64", inputs=_far_from_zero),
     ),

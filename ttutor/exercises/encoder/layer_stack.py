@@ -7,13 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
-
-D_MODEL, N_LAYERS = 4, 3
-
-
-A_LAYER = D_MODEL * (D_MODEL + 1)
 
 
 class LayerStack(nn.Module):
@@ -58,15 +54,15 @@ class SignedLinear(nn.Linear):
         return result if self.training else -result
 
 
-def observe(answer, hidden):
+def observe(answer, hidden, n_layers):
     """Build a stack of linear layers, run it, train it, move it, and say what can be seen of it."""
     made = []
 
     def make_layer():
-        made.append(SignedLinear(D_MODEL, D_MODEL))
+        made.append(SignedLinear(hidden.shape[-1], hidden.shape[-1]))
         return made[-1]
 
-    stack = answer(make_layer, N_LAYERS)
+    stack = answer(make_layer, n_layers)
     n_made = len(made)
     result = stack(hidden)
     if isinstance(result, Tensor) and result.requires_grad:
@@ -98,7 +94,13 @@ def observe(answer, hidden):
 
 
 def _hidden(generator):
-    return (torch.randn(2, 5, D_MODEL, generator=generator),)
+    shape = drawn(generator, 2, 3), drawn(generator, 5, 6), drawn(generator, 7, 8)
+    return torch.randn(*shape, generator=generator), drawn(generator, 3, 5)
+
+
+def _numbers(hidden, n_layers):
+    d_model = hidden.shape[-1]
+    return n_layers * d_model * (d_model + 1)
 
 
 exercise = Exercise(
@@ -113,7 +115,7 @@ built. An optimiser that is handed `stack.parameters()` must find the weights of
     stub=LayerStack,
     reference=Reference,
     solution=Solution,
-    cases=(Case(name="three linear layers", inputs=_hidden, points=3),),
+    cases=(Case(name="a few linear layers", inputs=_hidden, points=3),),
     explanation="""
 A plain list hides its modules: `parameters()`, `eval()` and `double()` go through attributes that are modules, and a
 list is none. `nn.ModuleList` is. And the layers have to be made one by one: `[make_layer()] * n_layers` would hold one
@@ -132,19 +134,19 @@ which the hidden vectors are replaced by what the layer makes of them.
     properties=[
         fact(
             "numbers that an optimiser is handed",
-            N_LAYERS * A_LAYER,
+            _numbers,
             "An optimiser should find each number of each layer, and no others: are all layers registered?",
             id="optimiser_sees_all",
         ),
         fact(
             "calls of make_layer",
-            N_LAYERS,
+            lambda hidden, n_layers: n_layers,
             "Each layer should be made by a call of `make_layer` of its own, when the stack is built.",
             id="makes_each",
         ),
         fact(
             "layers that get a gradient",
-            N_LAYERS,
+            lambda hidden, n_layers: n_layers,
             "A loss on the result should send a gradient to every layer: which ones does your `forward` use?",
             id="gradient_reaches_all",
         ),

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.layers import layer_norm
 
@@ -64,8 +65,9 @@ def _sublayer(matrix, given):
 
 
 def _stack(random):
-    hidden = 1 + 3 * torch.randn(5, 8, generator=random, dtype=torch.float64)
-    maps = [torch.randn(8, 8, generator=random, dtype=torch.float64) / 2 for _ in range(3)]
+    d_model = drawn(random, 8, 10)
+    hidden = 1 + 3 * torch.randn(drawn(random, 5, 7), d_model, generator=random, dtype=torch.float64)
+    maps = torch.randn(drawn(random, 3, 5), d_model, d_model, generator=random, dtype=torch.float64) / 2
     return hidden, [partial(_sublayer, matrix) for matrix in maps]
 
 
@@ -82,7 +84,7 @@ exercise = Exercise(
     explanation="One name for two things. `hidden = norm(hidden)` overwrites the stream with its normalised copy, "
     "and the sublayer's result is then added to the copy. Now a norm stands on the path, as in post-norm, and "
     "what was written early is scaled down by every later norm. In pre-norm the copy needs a name of its own.",
-    cases=(Case(name="three sublayers and five tokens", inputs=_stack),),
+    cases=(Case(name="three sublayers or more", inputs=_stack),),
     hints="""
 Give it sublayers that write zero, and look at the stream after each. What should it be in a pre-norm stack?
 
