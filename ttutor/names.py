@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -174,7 +174,7 @@ MODELS = {
     "CLIPModel": "`ttutor.variants.CLIP`",
     "AutoModel": "`ttutor.interop.from_huggingface(folder or model)`",
     "AutoModelForCausalLM": "`ttutor.interop.from_huggingface(folder or model)`",
-    "AutoTokenizer": "`ttutor.tokenization.SubwordTokenizer`, or the tokenizer that `ttutor.pretrained.load` gives",
+    "AutoTokenizer": "`ttutor.tokenization.SubwordTokenizer`, or what `ttutor.pretrained.load` gives with a model",
     "BPETokenizer": "`ttutor.tokenization.BytePairTokenizer`",
     "pipeline": "`ttutor.translation.load_default` for translation, `ttutor.pretrained.load` for a chat",
 }
@@ -234,6 +234,23 @@ class _Theirs:
         raise AttributeError(answer(owner.__name__, self.name))
 
 
+def _made(cls: type[Any], *args: Any, **keywords: Any) -> Any:
+    """An object, before its constructor runs, unless that would fail at a keyword of theirs."""
+    if message := _unknown(cls.__init__, keywords, cls.__name__):
+        raise TypeError(message)
+    return object.__new__(cls)
+
+
+def _made_of_config(cls: type[Any], *args: Any, **keywords: Any) -> Any:
+    """The same for a model whose sizes stand in a config."""
+    known = inspect.signature(cls.__init__).parameters
+    if "config" in known and (sizes := [name for name in keywords if name not in known]):
+        config = getattr(known["config"].annotation, "__name__", known["config"].annotation)
+        theirs = "".join(f"; its `{name}` is here {OURS[name]}" for name in sizes if name in OURS)
+        raise TypeError(f"{cls.__name__} takes its sizes in a config: {cls.__name__}({config}(...)){theirs}")
+    return _made(cls, *args, **keywords)
+
+
 class Answering:
     """A class that answers keywords of theirs, in its constructor and, where it can be called, in a call.
 
@@ -241,11 +258,7 @@ class Answering:
     """
 
     if not TYPE_CHECKING:
-
-        def __new__(cls, *args, **keywords):
-            if message := _unknown(cls.__init__, keywords, cls.__name__):
-                raise TypeError(message)
-            return super().__new__(cls)
+        __new__ = partial(_made)  # Sphinx would show the signature of a function here, and not that of the class
 
 
 class AnsweringLayer(Answering):
@@ -267,14 +280,7 @@ class AnsweringModel(AnsweringLayer):
     """The same for a whole model, whose methods are asked for, too, and whose sizes stand in a config."""
 
     if not TYPE_CHECKING:
-
-        def __new__(cls, *args, **keywords):
-            known = inspect.signature(cls.__init__).parameters
-            if "config" in known and (sizes := [name for name in keywords if name not in known]):
-                config = getattr(known["config"].annotation, "__name__", known["config"].annotation)
-                theirs = "".join(f"; its `{name}` is here {OURS[name]}" for name in sizes if name in OURS)
-                raise TypeError(f"{cls.__name__} takes its sizes in a config: {cls.__name__}({config}(...)){theirs}")
-            return super().__new__(cls, *args, **keywords)
+        __new__ = partial(_made_of_config)
 
         def __getattr__(self, name):
             if name in MODELS or name == "generate":
