@@ -47,4 +47,5 @@ def quantise(vectors: Float[Tensor, "... features"]) -> Quantised:
     """
     largest = reduce(vectors.abs(), "... features -> ... 1", "max")
     scales = largest.masked_fill(largest == 0, 1.0) / LARGEST
-    return Quantised((vectors / scales).round().to(torch.int8), scales)
+    # In half precision a scale that was rounded down makes 128 of the largest number, which int8 would wrap to -128.
+    return Quantised((vectors / scales).round().clamp(-LARGEST, LARGEST).to(torch.int8), scales)
