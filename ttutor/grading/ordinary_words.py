@@ -66,7 +66,7 @@ _TENSORS = """
     true_divide trunc type type_as unbind unflatten unfold uniform_ unique unique_consecutive unravel_index
     unsqueeze vander var var_mean vdot view view_as view_as_complex view_as_real vsplit vstack where xlogy zero_
     zeros zeros_like Generator generator linalg finfo device eps tiny max_seqlen retain_grad backward grad data
-    is_leaf grad_fn relu_ sqrt_ log_ neg_ add_ pow_ tanh_ sigmoid_ square_ transpose_ unsqueeze_ squeeze_ triu_
+    is_leaf relu_ sqrt_ log_ neg_ add_ pow_ tanh_ sigmoid_ square_ transpose_ unsqueeze_ squeeze_ triu_
     tril_ addcmul_ addcdiv_ lerp_ masked_scatter_ sum_to_size polar nanmedian histc block_diag chain_matmul cholesky
     cov corrcoef softmax log_softmax softmin dropout silu gelu elu leaky_relu logsigmoid tanhshrink normalize
     cosine_similarity pairwise_distance mse_loss l1_loss kl_div embedding linear interpolate fold conv1d conv2d

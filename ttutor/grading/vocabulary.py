@@ -12,6 +12,7 @@ import ast
 import builtins
 import importlib.util
 import re
+import sys
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from ttutor.grading.ordinary_words import ATTRIBUTES, BASES, BUILTINS, METHODS, 
 
 MOST_LISTED = 12
 WORD = re.compile(r"[A-Za-z_]\w*")
-FORMAT = re.compile(r"\{\w*(\[[^\]]*\])*\.[A-Za-z_]")
+FORMAT = re.compile(r"\{[^{}:]*\.[A-Za-z_]")
 """A text of `str.format` that takes an attribute."""
 HISTORY = torch.ones(1, requires_grad=True) * 1
 RUNNING = (
@@ -45,6 +46,8 @@ FOREIGN = (
     *(Exception, StopIteration, ImportError, *RUNNING),
 )
 """What an answer can get hold of that is not its own: an attribute of theirs stays theirs, whatever has its name."""
+COPIES_NAMED = frozenset(("assigned", "updated"))
+"""Arguments of `functools.wraps` that make it read attributes by their names."""
 NAMES_A_PART = frozenset("register_buffer register_parameter register_module add_module".split())
 """Methods of a module whose first argument is the name of an attribute."""
 DANGEROUS = frozenset("getattr setattr delattr vars globals locals eval exec compile open dir breakpoint".split())
@@ -221,18 +224,45 @@ def _is_module(path: str) -> bool:
         return False
 
 
+@cache
+def _module_behind(path: str) -> str:
+    """The module that a dotted name leads to by way of another that happens to hold it, or ""."""
+    first, *rest = path.split(".")
+    found: object = sys.modules.get(first)
+    for part in rest:
+        found = getattr(found, part, None)
+    return found.__name__ if isinstance(found, types.ModuleType) and found.__name__ != path else ""
+
+
+def _is_underscores(node: ast.expr) -> bool:
+    """Whether a text is underscores alone, as where a name between double ones is put together."""
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and bool(node.value)
+        and not node.value.strip("_")
+    )
+
+
 class _Reader:
     """Reads one piece of an answer."""
 
     def __init__(self, vocabulary: Vocabulary, own: _Own) -> None:
         self.vocabulary, self.own = vocabulary, own
         self.is_base: set[int] = set()  # what an attribute is taken of
+        self.asks_a_kind: set[int] = set()  # the name `type` where it is asked for one thing's kind
 
     def strange(self, tree: ast.Module) -> Iterator[tuple[int, str]]:
         """Yield line and text of whatever stands there that is no word of the exercise."""
         self.is_base = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         for node in ast.walk(tree):
             match node:
+                case ast.Call(func=ast.Name(id="type") as name, args=[_], keywords=[]):
+                    self.asks_a_kind.add(id(name))
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name(id="type") if id(node) not in self.asks_a_kind:
+                    yield node.lineno, "type, as a value"
                 case ast.Name():
                     yield from self._name(node)
                 case ast.Attribute():
@@ -245,12 +275,14 @@ class _Reader:
                     yield from self._function(node)
                 case ast.MatchClass():
                     yield from ((node.lineno, word) for word in node.kwd_attrs if not self._may_stand(word, ""))
-                case ast.Call(func=ast.Name(id="type"), args=[_, _, *_]):
-                    yield node.lineno, "type(..., ...)"
+                case ast.keyword(arg=word) if word in COPIES_NAMED:
+                    yield node.value.lineno, f"{word}=..."
+                case ast.BinOp(left=left, right=right) if any(map(_is_underscores, (left, right))):
+                    yield node.lineno, ast.unparse(node)[:60]
                 case ast.Constant(value=str() as text) if ("__" in text and text != "__main__") or FORMAT.search(text):
                     yield node.lineno, text.strip()[:60]
-                case ast.Subscript(slice=inner):
-                    yield from self._annotation(inner)
+                case ast.Subscript(value=kind, slice=inner):
+                    yield from self._annotation(inner, self.own.modules.get(_root(kind), "").startswith("jaxtyping"))
 
     def _name(self, node: ast.Name) -> Iterator[tuple[int, str]]:
         known = (node.id in self.own.names and node.id not in DANGEROUS) or node.id in BUILTINS or node.id == "__name__"
@@ -266,6 +298,8 @@ class _Reader:
             yield node.lineno, _written(node)
         elif id(node) not in self.is_base and root in self.own.modules and _is_module(self._path(node)):
             yield node.lineno, f"{_written(node)}, a module, as a value"
+        elif root in self.own.modules and (other := _module_behind(self._path(node))):
+            yield node.lineno, f"{_written(node)}, the module {other} by another way"
         elif not isinstance(node.ctx, ast.Load) and not self._may_be_set(node, root):
             yield node.lineno, f"{_written(node)} = ..."
 
@@ -320,8 +354,11 @@ class _Reader:
         if _is_dunder(node.name) and node.name not in METHODS:
             yield node.lineno, f"def {node.name}"
 
-    def _annotation(self, inner: ast.expr) -> Iterator[tuple[int, str]]:
-        """A text in brackets is a key or the axes of an annotation, which jaxtyping evaluates where it has braces."""
+    def _annotation(self, inner: ast.expr, is_jaxtyping: bool) -> Iterator[tuple[int, str]]:
+        """A text in brackets is a key or the axes of an annotation, of which jaxtyping evaluates parts as Python."""
         for node in ast.walk(inner):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "{" in node.value:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"[{(\[]", node.value):
                 yield node.lineno, node.value[:60]
+        axes = inner.elts[-1] if isinstance(inner, ast.Tuple) and inner.elts else inner
+        if is_jaxtyping and not (isinstance(axes, ast.Constant) and isinstance(axes.value, str)):
+            yield inner.lineno, f"axes that are no text: {ast.unparse(axes)[:40]}"
