@@ -251,6 +251,16 @@ def _made_of_config(cls: type[Any], *args: Any, **keywords: Any) -> Any:
     return _made(cls, *args, **keywords)
 
 
+def _unshown(constructor: Callable) -> partial:
+    """A constructor whose signature no documentation shows: that of the class itself stands there.
+
+    Signatures of partial functions in a class are not looked at by Python, and Sphinx passes over the one of this name.
+    """
+    made: Any = partial(constructor)
+    made.__module__, made.__qualname__ = "typing", "Generic.__new__"
+    return made
+
+
 class Answering:
     """A class that answers keywords of theirs, in its constructor and, where it can be called, in a call.
 
@@ -258,7 +268,7 @@ class Answering:
     """
 
     if not TYPE_CHECKING:
-        __new__ = partial(_made)  # Sphinx would show the signature of a function here, and not that of the class
+        __new__ = _unshown(_made)
 
 
 class AnsweringLayer(Answering):
@@ -280,7 +290,7 @@ class AnsweringModel(AnsweringLayer):
     """The same for a whole model, whose methods are asked for, too, and whose sizes stand in a config."""
 
     if not TYPE_CHECKING:
-        __new__ = partial(_made_of_config)
+        __new__ = _unshown(_made_of_config)
 
         def __getattr__(self, name):
             if name in MODELS or name == "generate":
