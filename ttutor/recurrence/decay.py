@@ -19,7 +19,10 @@ from ttutor.shapes import check_shapes
 
 
 class DecayState(NamedTuple):
-    r"""What `decay_recurrent` remembers: both sums, divided by $e^m$, and $m$, the largest exponent met so far."""
+    r"""What `decay_recurrent` remembers: both sums, divided by $e^m$, and $m$, the largest exponent met so far.
+
+    All three are in float32 at least: in half precision the exponent would be rounded anew at every token.
+    """
 
     weighted_sum: Float[Tensor, "batch d_model"]
     sum_of_weights: Float[Tensor, "batch d_model"]
@@ -55,6 +58,9 @@ def decay_recurrent(
         tensor([0., 1., 2., 3.])
     """
     _check(key, value, decay, bonus)
+    given = value.dtype
+    exact = torch.promote_types(given, torch.float32)  # the exponents of all steps add up: so would their roundings
+    key, value, decay, bonus = key.to(exact), value.to(exact), decay.to(exact), bonus.to(exact)
     if state is None:
         nothing = torch.zeros_like(value[:, 0])
         state = DecayState(nothing, nothing, torch.full_like(nothing, -torch.inf))
@@ -69,7 +75,7 @@ def decay_recurrent(
         weighted_sum, sum_of_weights = past * weighted_sum + present * v, past * sum_of_weights + present
         largest = shift
     mean = torch.stack(means, dim=1) if means else torch.zeros_like(value)  # of no tokens
-    return mean, DecayState(weighted_sum, sum_of_weights, largest)
+    return mean.to(given), DecayState(weighted_sum, sum_of_weights, largest)
 
 
 def decay_weights(
