@@ -14,7 +14,7 @@ from ttutor.cli import main
 # Runs several commands in a Python in which everything but the core is missing, and prints what came of each.
 BARE = """
 import contextlib, io, json, sys
-for name in ("typer", "click", "rich", "tokenizers", "safetensors", "sacrebleu", "pooch", "tqdm",
+for name in ("typer", "click", "rich", "tokenizers", "safetensors", "sacrebleu", "pooch",
              "matplotlib", "ipywidgets", "anywidget"):
     sys.modules[name] = None
 from ttutor.cli import main

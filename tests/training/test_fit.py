@@ -1,5 +1,7 @@
 """The short training loop."""
 
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -93,3 +95,12 @@ def test_a_gradient_that_is_no_number_leaves_the_weights_alone(batches):
     assert torch.equal(model.weight, before)
     with pytest.raises(ValueError, match="steps must not be negative, but is -3"):
         fit(model, batches, squared_error, steps=-3)
+
+
+@pytest.mark.parametrize(("terminal", "quiet", "shown"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_shows_a_bar_on_a_terminal_after_a_second(batches, terminal, quiet, shown, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    clock = iter(range(0, 10_000, 2))
+    monkeypatch.setattr("tqdm.std.time", lambda: float(next(clock)))
+    fit(nn.Linear(4, 1), batches, squared_error, steps=5, quiet=quiet)
+    assert ("training:" in capsys.readouterr().err) == shown

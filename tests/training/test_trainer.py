@@ -17,7 +17,7 @@ from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.errors import FileError, InputError, RunError
 from ttutor.tokenization import PAD_ID
 from ttutor.training import progress
-from ttutor.training.batching import make_batch
+from ttutor.training.batching import loss_by_frequency, make_batch
 from ttutor.training.checkpoint import TENSORS
 from ttutor.training.loss import batch_loss
 from ttutor.training.progress import Stopped
@@ -295,6 +295,17 @@ def test_long_past_its_best_a_training_goes_on_and_the_best_weights_translate(be
     loaded = dict(Translator.load(trainer.folder.path).model.named_parameters())
     for weights_ in (trainer.result(), again.result(), loaded):
         assert all(torch.equal(tensor, expected[name]) for name, tensor in weights_.items())
+
+
+def test_a_training_that_ended_before_it_learned_says_so(begin):
+    trainer = begin(steps=2, validate_every=2)
+    known = loss_by_frequency(trainer.batches.pairs, trainer.validation.pairs)
+    assert "hardly learned" in trainer.hardly_learned()  # not a step so far
+    worsening(trainer, [0.95 * known])
+    trainer.run()
+    assert f"its best validation loss is {0.95 * known:.2f} after 2 steps, and {known:.2f}" in trainer.hardly_learned()
+    trainer.position.best_loss = 0.85 * known
+    assert trainer.hardly_learned() == ""
 
 
 @pytest.mark.parametrize(("length", "steps"), [({"steps": 4}, 4), ({"epochs": 2.0}, None)])

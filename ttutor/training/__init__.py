@@ -39,6 +39,7 @@ _HOMES = {
     "installed_memory": "memory",
     "load_checkpoint": "checkpoint",
     "load_low_rank": "low_rank",
+    "loss_by_frequency": "batching",
     "low_rank_tensors": "low_rank",
     "make_batch": "batching",
     "masked_answer_loss": "assistant",

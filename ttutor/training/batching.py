@@ -4,6 +4,8 @@ A batch is a rectangle, as wide as its longest sentence; what shorter ones leave
 away. Sorting by length before cutting into batches keeps nearly every computed token a real one.
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +69,24 @@ def make_batch(pairs: Sequence[TokenPair]) -> Batch:
         target_out=pad([[*target, EOS_ID] for _, target in pairs]),
         n_target_tokens=sum(len(target) + 1 for _, target in pairs),
     )
+
+
+def loss_by_frequency(training: Sequence[TokenPair], validation: Sequence[TokenPair]) -> float:
+    r"""Mean loss in nats of a model that knows how often each token comes and nothing else: what learning must beat.
+
+    $$-\frac{1}{N}\sum_{t} \ln \frac{c_t + 1}{C + V}$$
+
+    over all $N$ target tokens of the validation text, the end of each sentence with them; $c_t$ is how often the token
+    comes in the training text, $C$ the sum of all $c$, and $V$ how many different tokens both texts have.
+
+    >>> loss = loss_by_frequency([([5], [7]), ([6], [8])], [([5], [7])])
+    >>> math.exp(-2 * loss), 3 / 7 * 2 / 7  # the end of a sentence, and token 7
+    (0.1224489795918..., 0.1224489795918...)
+    """
+    counts = Counter(token for _, target in training for token in (*target, EOS_ID))
+    asked = [token for _, target in validation for token in (*target, EOS_ID)]
+    total = counts.total() + len(counts.keys() | set(asked))
+    return -sum(math.log((counts[token] + 1) / total) for token in asked) / len(asked)
 
 
 class BucketedBatches:

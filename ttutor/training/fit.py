@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
+from tqdm import tqdm
 
 from ttutor.names import answers_other_names
 
@@ -20,6 +21,7 @@ def fit(
     steps: int,
     learning_rate: float | Callable[[int], float] = 1e-3,
     clip_norm: float | None = 1.0,
+    quiet: bool = False,
 ) -> list[float]:
     """Train a model for some steps with Adam; give the loss of every step.
 
@@ -31,6 +33,7 @@ def fit(
         steps: how many batches are used.
         learning_rate: a number, or a function from the step (1, 2, 3, ...) to a number.
         clip_norm: the gradient is scaled down to this norm where it is longer; None leaves it alone.
+        quiet: show no progress bar; without a terminal there is none anyway, nor in a training of less than a second.
 
     Raises:
         TypeError: the first is no model, or the batches came as one tensor.
@@ -56,6 +59,7 @@ def fit(
     losses: list[float] = []
     source = iter(batches)
     model.train()
+    bar = tqdm(total=steps, desc="training", unit="step", delay=1.0, leave=False, disable=True if quiet else None)
     for step in range(1, steps + 1):
         batch = next(source, None)
         if batch is None:
@@ -81,5 +85,8 @@ def fit(
             )
         optimizer.step()
         losses.append(value.item())
+        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
+        bar.update()
+    bar.close()
     model.eval()
     return losses

@@ -21,7 +21,7 @@ from ttutor.corpora.corpus import Corpus
 from ttutor.errors import RunError, SettingError
 from ttutor.tokenization.subword import SMALLEST_VOCABULARY, SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
-from ttutor.training.batching import Batch, BucketedBatches
+from ttutor.training.batching import Batch, BucketedBatches, loss_by_frequency
 from ttutor.training.checkpoint import signature
 from ttutor.training.dropout import with_fast_dropout
 from ttutor.training.loss import batch_loss
@@ -44,6 +44,9 @@ LONGEST_WARMUP = 1000
 
 LONG = 5
 """Validations without a better one after which a training is long past its best."""
+
+HARDLY = 0.9
+"""The share of the loss by frequency alone above which a training counts as not having learned to translate."""
 
 
 class Trainer:
@@ -236,6 +239,18 @@ class Trainer:
     def is_past_its_best(self) -> bool:
         """Whether the last validations, `LONG` of them, were all worse than the best before."""
         return self._validations_since_the_best() >= LONG
+
+    def hardly_learned(self) -> str:
+        """What to say of a training whose best validation is hardly better than guessing by frequency, else nothing."""
+        loss = math.inf if self.position.best_loss is None else self.position.best_loss
+        known = loss_by_frequency(self.batches.pairs, self.validation.pairs)
+        if loss <= HARDLY * known:
+            return ""
+        return (
+            f"this translator has hardly learned yet: its best validation loss is {loss:.2f} after {self.position.step:,} "
+            f"steps, and {known:.2f} comes from knowing how often each token occurs. Train longer (more steps or "
+            "minutes), and use one thread where other programs run; expect empty or senseless translations until then"
+        )
 
     def _validations_since_the_best(self) -> int:
         return (self.position.step - self.position.best_step) // self.recipe.validate_every if self.best else 0

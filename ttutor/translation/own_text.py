@@ -1,5 +1,6 @@
 """A translator from your own text in one call."""
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def train_translator(
         recipe: the settings; if not given, those of "multi30k-tiny", which is made for real text, with a warm-up of a
             tenth of the training.
         device: "auto" (an NVIDIA GPU where there is one), "cpu", "cuda", or one GPU as "cuda:1".
-        quiet: show no progress bar.
+        quiet: show no progress bar; that it has hardly learned is still said, as a warning.
         **changes: fields of the recipe that you want otherwise, such as ``steps=2000`` or ``minutes=10``.
 
     Raises:
@@ -55,4 +56,6 @@ def train_translator(
         raise InputError("pairs hold their translations already: leave the target out, or name a file for each side")
     trainer = Trainer(corpus, recipe, folder, device=device)
     trainer.run(quiet=quiet)
+    if warning := trainer.hardly_learned():
+        warnings.warn(warning, stacklevel=2)
     return Translator.of(trainer)

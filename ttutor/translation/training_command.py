@@ -63,6 +63,8 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
         processes.close()
         if processes.is_first:
             _tell_result(trainer, teller(request.quiet))
+            if warning := trainer.hardly_learned():
+                say(f"Warning: {warning}", error=True)
             draw_curve(trainer, teller(request.quiet))
     return trainer
 
