@@ -9,6 +9,8 @@ PORT   ?= 8000
 COURSE ?= my-course
 # Options for JupyterLab, for example --no-browser --port 8899
 LAB    ?=
+# JupyterLab starts for root, as in many containers, only if it is told to
+AS_ROOT := $(if $(filter 0,$(shell id -u 2>/dev/null)),--allow-root)
 # Where PyTorch alone comes from, for example https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
@@ -77,7 +79,8 @@ experiments: $(STAMP)  ## run the long experiments again (minutes each)
 
 lab: $(STAMP)  ## read and run the chapters in JupyterLab, as copies of your own in my-course
 	$(PY) -m book._tools.lab $(COURSE)
-	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/02-attention.ipynb $(LAB) $(COURSE)
+	JUPYTER_CONFIG_PATH=book/_tools:$$JUPYTER_CONFIG_PATH $(PY) -m jupyterlab $(AS_ROOT) \
+		--LabApp.default_url=/lab/tree/00-start.ipynb $(LAB) $(COURSE)
 
 edit: $(STAMP)  ## change the sources of the chapters in JupyterLab, which saves them normalised
 	TTUTOR_PROGRESS=none $(PY) -m jupyterlab --FileContentsManager.pre_save_hook=book._tools.notebooks.before_saving book

@@ -4,6 +4,7 @@
 of each chapter in ``my-course/solutions``. What the reader wrote there is never overwritten: a second call adds what is
 missing, brings up to date what the reader has not changed, and puts what is new beside what he has:
 ``02-attention (new).ipynb``. How it knows: a copy remembers a mark of what was delivered, and outputs do not count.
+A first page, ``00-start.ipynb``, tells the three pages of each chapter apart and says how far the reader has come.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import hashlib
 import json
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -21,6 +23,28 @@ from book._tools.editions import made_of, solutions_only
 from book._tools.notebook_io import notebooks, read, to_text
 from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+CHAPTER = re.compile(r"\d\d-[a-z]+")
+BESIDE = {"-deeper": "deeper", "-exercises": "exercises"}
+"""What a chapter's two other pages are called, in its first page's name and in words."""
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+START = """# Where to begin
+
+These are copies of your own: change what you like, and run `make lab` again for what is new. Begin with chapter 2. Read \
+a chapter from top to bottom (Shift+Enter runs a cell), then do its exercises: `check` below each says what is right. \
+*Deeper* is for those who want more of one chapter.
+
+| | chapter | | |
+|---|---|---|---|
+"""
+OTHERS = """
+
+[One scroll](minimal.ipynb) holds the whole model, the [gallery](gallery.ipynb) all figures, and \
+[a real model](pretrained.ipynb) is opened. Solutions are in `solutions`.
+
+Your points, by exercise (run this cell again to see them change):
+"""
 
 
 def mark_of(notebook: NotebookNode) -> str:
@@ -32,6 +56,31 @@ def mark_of(notebook: NotebookNode) -> str:
 def delivered(notebook: NotebookNode) -> str | None:
     """Return the mark of what was delivered, which a copy keeps, or None for a notebook that is not ours."""
     return notebook.metadata.get("ttutor", {}).get("delivered")
+
+
+def start_page(pages: dict[str, NotebookNode]) -> NotebookNode:
+    """Return the page that `make lab` opens: each chapter with its three pages, and the reader's points."""
+    rows = []
+    for name, page in pages.items():
+        stem = name.removesuffix(".ipynb")
+        if CHAPTER.fullmatch(stem):
+            links = [f"[{word}]({stem}{end}.ipynb)" for end, word in BESIDE.items() if f"{stem}{end}.ipynb" in pages]
+            rows.append(f"| {int(stem[:2])} | [{title_of(page)}]({name}) | {' | '.join(links)} |")
+    return new_notebook(
+        cells=[
+            new_markdown_cell(START + "\n".join(rows) + OTHERS, id="start"),
+            new_code_cell("import sys\n\n!{sys.executable} -m ttutor exercises", id="progress"),
+        ],
+        metadata={"kernelspec": KERNEL, "language_info": {"name": "python"}},
+    )
+
+
+def title_of(page: NotebookNode) -> str:
+    """Return the first heading of a notebook."""
+    heading = re.search(r"^# (.+)$", "\n".join(cell.source for cell in page.cells), re.MULTILINE)
+    if heading is None:
+        raise ValueError("a notebook needs a heading, but one has none")
+    return heading[1]
 
 
 def places(path: Path) -> Iterator[Path]:
@@ -72,7 +121,8 @@ def copy_at(path: Path) -> NotebookNode:
 def update(folder: Path) -> Iterator[str]:
     """Bring a folder up to date; yield a line for the reader on each notebook that came, the usual ones together."""
     stored = {path.name: read(path.read_text(encoding="utf-8")) for path in notebooks()}
-    made = {folder / name: notebook for name, notebook in made_of("student").items()}
+    students = made_of("student")
+    made = {folder / name: notebook for name, notebook in {"00-start.ipynb": start_page(students), **students}.items()}
     solutions = {folder / "solutions" / name: solutions_only(notebook, name) for name, notebook in stored.items()}
     brought = {path: bring(notebook, path) for path, notebook in (made | solutions).items() if notebook is not None}
     came = [path for path, place in brought.items() if place == path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def change(path: Path, **of_first_code: object) -> None:
 
 
 def files() -> list[str]:
-    return sorted(path.name for path in Path("my-course").glob("*.ipynb"))
+    """The reader's notebooks, without the page to begin with."""
+    return sorted(path.name for path in Path("my-course").glob("*.ipynb") if path.name != "00-start.ipynb")
 
 
 def test_a_folder_gets_what_it_lacks_and_a_second_time_nothing(course: Path, capsys: pytest.CaptureFixture) -> None:
@@ -57,7 +59,7 @@ def test_a_folder_gets_what_it_lacks_and_a_second_time_nothing(course: Path, cap
     before = mine().read_text(encoding="utf-8")
     assert main([]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said == ["my-course is up to date: 1 notebooks were written", "my-course is up to date"]
+    assert said == ["my-course is up to date: 2 notebooks were written", "my-course is up to date"]
     assert mine().read_text(encoding="utf-8") == before
 
 
@@ -109,7 +111,12 @@ def test_the_book_comes_whole_with_its_solutions(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     folder = tmp_path / "course"
     assert main([str(folder)]) == 0
-    assert sorted(path.name for path in folder.glob("*.ipynb")) == [path.name for path in notebooks()]
+    assert sorted(path.name for path in folder.glob("*.ipynb")) == ["00-start.ipynb", *(path.name for path in notebooks())]
+    start = read((folder / "00-start.ipynb").read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)]+)\)", start.cells[0].source)
+    assert {"02-attention.ipynb", "02-attention-deeper.ipynb", "02-attention-exercises.ipynb"} <= set(links)
+    assert [link for link in links if not (folder / link).exists()] == []
+    assert start.cells[1].source.endswith("-m ttutor exercises")
     assert (folder / "solutions" / "02-attention-exercises.ipynb").exists()
     raw = [path.name for path in folder.rglob("*.ipynb") if "{cite" in path.read_text(encoding="utf-8")]
     assert raw == []
