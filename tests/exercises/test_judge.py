@@ -112,6 +112,21 @@ def test_a_shortcut_is_refused_whichever_way_it_is_taken() -> None:
         assert "addcmul" in result.message
 
 
+def test_what_else_is_wrong_is_said_beside_a_shortcut() -> None:
+    def wrong_too(values, scale):
+        return torch.addcmul(values, values, values) + 1
+
+    def right(values, scale):
+        torch.addcmul(values, values, values)
+        return reference(values, scale)
+
+    assert judge(EXERCISE, right, allow_shortcuts=True).passed
+    assert "not right either" not in judge(EXERCISE, right).message
+    otherwise = judge(EXERCISE, wrong_too, allow_shortcuts=True).message
+    assert judge(EXERCISE, wrong_too).message.endswith(f"What it gives is not right either: {otherwise}")
+    assert otherwise not in judge(EXERCISE, wrong_too, hidden=True).message
+
+
 def test_a_function_of_ones_own_may_have_a_forbidden_name() -> None:
     def addcmul(values, scale):
         return reference(values, scale)

@@ -1,11 +1,11 @@
 """The verdict on an answer: run every case, then say the one sentence that helps most.
 
 The order: is it started, can it be called; then every case is run. An answer that calls a forbidden function earns
-nothing. Where nothing is wrong the answer passes. Otherwise a known mistake that gives the same outcomes on every case
-speaks first. Where none does, the wrong cases are gone through from plain to special, and of each is told: an
-exception; a known mistake that gives this very value (perhaps there is more than one); a wrong type, shape or dtype;
-inputs that were changed; numbers that are no numbers; what the exercise's properties see. Only where all that is silent
-comes how far the result is off.
+nothing, and a student is told beside it what else is wrong. Where nothing is wrong the answer passes. Otherwise a known
+mistake that gives the same outcomes on every case speaks first. Where none does, the wrong cases are gone through from
+plain to special, and of each is told: an exception; a known mistake that gives this very value (perhaps there is more
+than one); a wrong type, shape or dtype; inputs that were changed; numbers that are no numbers; what the exercise's
+properties see. Only where all that is silent comes how far the result is off.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ def judge(
     expected = expectations(exercise, seed, cases)
     came = outcomes_of(exercise, answer, expected, seed, cases, () if allow_shortcuts else exercise.forbids)
     if used := [str(one.error) for one in came if isinstance(one.error, Shortcut)]:
-        return _unseen(exercise, cases, "shortcut", wording.shortcut(used[0]))
+        said = wording.shortcut(used[0])
+        if not hidden:  # a student learns at once what the shortcut hides; a grader needs one reason
+            otherwise = judge(exercise, answer, seed=seed, allow_shortcuts=True)
+            said += "" if otherwise.passed else f" What it gives is not right either: {otherwise.message}"
+        return _unseen(exercise, cases, "shortcut", said)
     if all(isinstance(one.error, NotImplementedError) for one in came):
         return _not_started(exercise, answer, cases)
     tried = tuple(Tried(case.name, one.right, case.points) for case, one in zip(cases, came, strict=True))
