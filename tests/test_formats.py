@@ -49,7 +49,6 @@ from ttutor.variants.patches import interpolate_positions, patchify, unpatchify
 from ttutor.variants.quantised import quantise
 from ttutor.variants.scores import soft_cap
 
-
 SEEDED = torch.Generator().manual_seed(0)
 
 

@@ -111,7 +111,10 @@ def test_the_book_comes_whole_with_its_solutions(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     folder = tmp_path / "course"
     assert main([str(folder)]) == 0
-    assert sorted(path.name for path in folder.glob("*.ipynb")) == ["00-start.ipynb", *(path.name for path in notebooks())]
+    assert sorted(path.name for path in folder.glob("*.ipynb")) == [
+        "00-start.ipynb",
+        *(path.name for path in notebooks()),
+    ]
     start = read((folder / "00-start.ipynb").read_text(encoding="utf-8"))
     links = re.findall(r"\]\(([^)]+)\)", start.cells[0].source)
     assert {"02-attention.ipynb", "02-attention-deeper.ipynb", "02-attention-exercises.ipynb"} <= set(links)

@@ -112,6 +112,21 @@ def test_a_shortcut_is_refused_whichever_way_it_is_taken() -> None:
         assert "addcmul" in result.message
 
 
+def test_an_exception_that_beginners_meet_is_explained() -> None:
+    def with_places(values, scale):
+        return values - values.max(-1)
+
+    def turned(values, scale):
+        return torch.ones(3, 4) @ torch.ones(3, 4).T @ torch.ones(4)
+
+    def misspelt(values, scale):
+        return vlues * scale  # noqa: F821
+
+    assert "take `.values`, or use `amax`." in judge(EXERCISE, with_places).message
+    assert "`.mT` exchanges the last two." in judge(EXERCISE, turned).message
+    assert "Did you mean `values`?" in judge(EXERCISE, misspelt).message
+
+
 def test_what_else_is_wrong_is_said_beside_a_shortcut() -> None:
     def wrong_too(values, scale):
         return torch.addcmul(values, values, values) + 1

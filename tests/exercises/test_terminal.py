@@ -102,6 +102,7 @@ def test_one_exercise_is_shown_with_its_stub_and_the_hints_asked_for(ttutor) -> 
 
 def test_an_unknown_exercise_is_refused_with_advice(ttutor) -> None:
     assert "did you mean attention.softmax" in ttutor("exercises", "attention.sofmax", code=2).output
+    assert "did you mean attention?" in ttutor("exercises", "attentoin", code=2).output
 
 
 def test_the_list_for_programs(ttutor) -> None:

@@ -97,7 +97,9 @@ def test_a_gradient_that_is_no_number_leaves_the_weights_alone(batches):
         fit(model, batches, squared_error, steps=-3)
 
 
-@pytest.mark.parametrize(("terminal", "quiet", "shown"), [(True, False, True), (True, True, False), (False, False, False)])
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "shown"), [(True, False, True), (True, True, False), (False, False, False)]
+)
 def test_shows_a_bar_on_a_terminal_after_a_second(batches, terminal, quiet, shown, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     clock = iter(range(0, 10_000, 2))

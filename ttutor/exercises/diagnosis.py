@@ -79,8 +79,9 @@ class Sitting:
             yield self._property(index, prop)
 
     def _raised(self, index: int, error: BaseException) -> Diagnosis:
-        raised = f"{wording.error(error)}{wording.line_of(self.answer, error)}"
-        return "raises", f"{self._with(index)} your code raises {raised}. {self._shapes(index)}", None
+        line = wording.line_of(self.answer, error)
+        raised = f"{wording.error(error)}{line}.{wording.advice(error, line)}"
+        return "raises", f"{self._with(index)} your code raises {raised} {self._shapes(index)}", None
 
     def _known(self, index: int) -> Diagnosis | None:
         """A known mistake that gives this very value; it is said where it cannot explain what else is wrong."""

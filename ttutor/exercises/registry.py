@@ -110,7 +110,8 @@ def find(exercise_id: str) -> Exercise:
     for exercise in exercises(chapter) if chapter in CHAPTERS else ():
         if exercise.id == exercise_id:
             return exercise
-    near = difflib.get_close_matches(str(exercise_id), [exercise.id for exercise in exercises()], n=3, cutoff=0.5)
+    known = [exercise.id for exercise in exercises()] if "." in str(exercise_id) else list(CHAPTERS)
+    near = difflib.get_close_matches(str(exercise_id), known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises` lists them"
     raise UnknownExercise(f"there is no exercise {exercise_id!r}; {advice}")
 

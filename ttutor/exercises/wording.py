@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import difflib
 import linecache
+import re
 import traceback
 from typing import Any
 
@@ -55,6 +58,28 @@ def line_of(answer: Any, raised: BaseException) -> str:
         return ""
     line = linecache.getline(frames[-1].filename, frames[-1].lineno or 0).strip()
     return f" (line {frames[-1].lineno}: `{line}`)" if line else f" (line {frames[-1].lineno})"
+
+
+def advice(raised: BaseException, line: str = "") -> str:
+    """What a common exception means where its own words do not tell, or nothing.
+
+    >>> advice(TypeError("unsupported operand type(s) for -: 'Tensor' and 'torch.return_types.max'"))
+    ' `max` along an axis gives two things, values and their places: take `.values`, or use `amax`.'
+    >>> advice(RuntimeError("The size of tensor a (7) must match ..."), line=" (line 3: `query @ key.T`)")
+    ' `.T` turns all axes around; `.mT` exchanges the last two.'
+    """
+    said = str(raised)
+    if pair := re.search(r"torch\.return_types\.(max|min)\b", said):
+        name = pair[1]
+        return f" `{name}` along an axis gives two things, values and their places: take `.values`, or use `a{name}`."
+    if isinstance(raised, RuntimeError) and re.search(r"\.T\b", line):
+        return " `.T` turns all axes around; `.mT` exchanges the last two."
+    if isinstance(raised, NameError) and raised.__traceback__ is not None:
+        *_, (frame, _) = traceback.walk_tb(raised.__traceback__)
+        known = [*frame.f_locals, *frame.f_globals, *dir(builtins)]
+        close = difflib.get_close_matches(raised.name or "", known, n=1)
+        return f" Did you mean `{close[0]}`?" if close else ""
+    return ""
 
 
 def changed(names: tuple[str, ...], *, is_right: bool) -> str:

@@ -247,8 +247,8 @@ class Trainer:
         if loss <= HARDLY * known:
             return ""
         return (
-            f"this translator has hardly learned yet: its best validation loss is {loss:.2f} after {self.position.step:,} "
-            f"steps, and {known:.2f} comes from knowing how often each token occurs. Train longer (more steps or "
+            f"this translator has hardly learned yet: its best validation loss is {loss:.2f} after "
+            f"{self.position.step:,} steps, and {known:.2f} comes from knowing how often each token occurs. Train longer (more steps or "
             "minutes), and use one thread where other programs run; expect empty or senseless translations until then"
         )
 
