@@ -32,8 +32,8 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 START = """# Where to begin
 
 These are copies of your own: change what you like, and run `make lab` again for what is new. Begin with chapter 2. \
-Read a chapter from top to bottom (Shift+Enter runs a cell), then do its exercises: `check` below each says what is right. \
-*Deeper* is for those who want more of one chapter.
+Read a chapter from top to bottom (Shift+Enter runs a cell), then do its exercises: `check` below each says what is \
+right. *Deeper* is for those who want more of one chapter.
 
 | | chapter | | |
 |---|---|---|---|
