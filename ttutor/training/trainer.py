@@ -249,7 +249,8 @@ class Trainer:
         return (
             f"this translator has hardly learned yet: its best validation loss is {loss:.2f} after "
             f"{self.position.step:,} steps, and {known:.2f} comes from knowing how often each token occurs. Train "
-            "longer (more steps or minutes), and use one thread where other programs run; expect empty or senseless translations until then"
+            "longer (more steps or minutes), and on one thread where other programs run; expect empty or senseless "
+            "translations until then"
         )
 
     def _validations_since_the_best(self) -> int:
