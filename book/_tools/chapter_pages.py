@@ -1,7 +1,7 @@
 """What the three pages of a chapter show of one another.
 
 A chapter's number heads its road alone. After a road come the next chapter, its deeper page and its exercises, in this
-order.
+order. Exercises begin with the way to the page of symptoms.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
+
+SYMPTOMS = "book/symptoms"
 
 
 def road_of(docname: str) -> str:
@@ -84,8 +86,24 @@ def number_roads_only(app: Sphinx, env: BuildEnvironment) -> None:
                 numbered.attributes.pop("secnumber", None)
 
 
+def point_to_symptoms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Say above a chapter's exercises where errors are looked up (Sphinx event ``doctree-resolved``).
+
+    It stands below the first paragraph, which says how the exercises are done.
+    """
+    if not docname.endswith("-exercises"):
+        return
+    first = next(one for one in doctree.findall(nodes.paragraph) if isinstance(one.parent, nodes.section))
+    page = app.env.titles[SYMPTOMS].astext()
+    address = app.builder.get_relative_uri(docname, SYMPTOMS)
+    said = nodes.paragraph("", "An error, or a strange result? ", classes=["look-up"])
+    said += [nodes.reference("", page, refuri=address, internal=True), nodes.Text(" has what others have met.")]
+    first.parent.insert(first.parent.index(first) + 1, said)
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register with Sphinx."""
     app.connect("env-check-consistency", number_roads_only)
+    app.connect("doctree-resolved", point_to_symptoms)
     app.connect("html-page-context", show, priority=400)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -34,3 +34,10 @@ def test_only_the_road_has_the_chapters_number(road: Path, html: Path) -> None:
     texts = [built(html, f"{page.stem}.html") for page in pages_of(road)]
     heads = [re.search(r'<h1>(.*?)<a class="headerlink"', text)[1] for text in texts]
     assert ["section-number" in head for head in heads] == [True, False, False]
+
+
+@pytest.mark.browser
+@EACH
+def test_exercises_lead_to_the_page_of_symptoms(road: Path, html: Path) -> None:
+    page = built(html, f"{road.stem}-exercises.html")
+    assert page.count('<a class="reference internal" href="symptoms.html">What went wrong?</a>') == 1

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ttutor.errors import LOOK_UP
 from ttutor.exercises.exercise import Exercise, Finding
 from ttutor.exercises.picture import as_svg, as_text
 
@@ -19,6 +20,8 @@ CARD = (
 )
 BADGE = "color:#fff;border-radius:.25rem;padding:.1rem .45rem;font-weight:600"
 TIGHT = ' style="margin:.25rem 0"'
+LOOKED_UP = ("raises", "shape", "dtype", "non_finite")
+SYMPTOMS = f"A message or a result like this: {LOOK_UP}."
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,11 @@ class Result:
             return "not yet"
         return "so far so good" if self.n_hidden else "right"
 
+    @property
+    def _look_up(self) -> list[str]:
+        """Where else a reader may look: at what many others have met."""
+        return [SYMPTOMS] if self.hint_id in LOOKED_UP else []
+
     def __str__(self) -> str:
         mark = MARKS[self.passed if self.started else None]
         lines = [f"{mark} {self.title} ({self.exercise_id}): {self.points} of {self.points_possible} points"]
@@ -111,6 +119,7 @@ class Result:
             lines += [f"  {MARKS[one.right]} with {_plain(one.name)}" for one in self.tried]
         if self.finding is not None and self.finding.depends is not None:
             lines += [f"  {line}" for line in as_text(self.finding)]
+        lines += [f"  {line}" for line in self._look_up]
         lines += [f"  Hint {tier}: {_plain(hint)}" for tier, hint in enumerate(self.hints, start=1)]
         return "\n".join(lines)
 
@@ -130,6 +139,7 @@ class Result:
             parts.append(f'<ul style="list-style:none;margin:.25rem 0;padding-left:0">{rows}</ul>')
         if self.finding is not None and self.finding.depends is not None:
             parts.append(as_svg(self.finding))
+        parts += [f"<p{TIGHT}>{_marked_up(line)}</p>" for line in self._look_up]
         parts += [
             f"<details><summary>Hint {tier}</summary>{_marked_up(hint)}</details>"
             for tier, hint in enumerate(self.hints, start=1)

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache
+from ttutor.errors import LOOK_UP
 from ttutor.evaluating import evaluating
 from ttutor.generation.writer import Prompt, Writer, WritingState, check_writes, max_len
 from ttutor.shapes import check_shapes
@@ -37,7 +38,9 @@ def next_log_probabilities(
         precise = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 cannot sum over a vocabulary
         log_probabilities = logits.to(precise).log_softmax(dim=-1)
         if log_probabilities[:, 0].isnan().any():  # a single NaN among the logits makes its whole row NaN
-            raise FloatingPointError("the model's probabilities are NaN: its weights are damaged, or training diverged")
+            raise FloatingPointError(
+                f"the model's probabilities are NaN: its weights are damaged, or training diverged; {LOOK_UP}"
+            )
         yield slice(start, start + len(logits)), log_probabilities
 
 
