@@ -88,6 +88,16 @@ def test_what_does_not_fit_is_named_with_what_was_expected(table, said) -> None:
     assert said in str(caught.value)
 
 
+def test_all_that_is_wrong_is_named_at_once() -> None:
+    with pytest.raises(BadAssignment) as caught:
+        assignment_of({"sed": "nobody knows this", "exercises": {SOFTMAX: "four"}})
+    assert str(caught.value).split("; ") == [
+        "seed: field required",
+        "exercises: attention.softmax: points: input should be a valid number, but 'four' came",
+        "sed: there is no such key",
+    ]
+
+
 def test_a_seed_of_ones_own_is_needed() -> None:
     with pytest.raises(BadAssignment, match="seed: field required"):
         assignment_of({"exercises": {SOFTMAX: 1}})

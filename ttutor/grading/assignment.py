@@ -231,7 +231,13 @@ def assignment_of(table: Mapping[str, Any]) -> Assignment:
     try:
         asked = TypeAdapter(Assignment).validate_python({**table, **changed})
     except ValidationError as error:
-        raise BadAssignment(_said(error.errors()[0], changed)) from error
+        places = [one["loc"] for one in error.errors()]
+        first = [  # of a list whose every row is wrong, pydantic says besides that it is empty
+            one
+            for one in error.errors()
+            if not any(place[: len(one["loc"])] == one["loc"] != place for place in places)
+        ]
+        raise BadAssignment("; ".join(_said(one, changed) for one in first)) from error
     _check_exercises(asked)
     return asked
 

@@ -185,7 +185,7 @@ class RunFolder:
         except FileNotFoundError:
             overwrite = " --overwrite" if self._found() else ""  # what a killed process began
             raise FileError(
-                f"there is no trained model in {self.path}; train one with "
+                f"there is no trained model in {self.path}, nor an exported one: check the path, or train one with "
                 f"`ttutor train --out {quote(str(self.path))}{overwrite}`"
             ) from None
         except OSError as error:
