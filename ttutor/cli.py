@@ -50,6 +50,7 @@ def build_app() -> typer.Typer:
 
     from ttutor.exercises import terminal
     from ttutor.grading import command
+    from ttutor.language_model import gpt_command
     from ttutor.pretrained import chat_command, fetch_command
     from ttutor.translation import commands
 
@@ -86,6 +87,7 @@ def build_app() -> typer.Typer:
     commands.register(app)
     app.command("fetch")(fetch_command.fetch)
     app.command("chat")(chat_command.chat)
+    app.command("gpt")(gpt_command.gpt)
     terminal.register(app)
     command.register(app)
     return app

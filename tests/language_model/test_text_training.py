@@ -1,0 +1,125 @@
+"""A GPT of one's own: it learns, resumes as if it had not stopped, is read by transformers, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from ttutor.errors import FileError, InputError, SettingError
+from ttutor.language_model import SIZES, TextTraining, continue_text, load_language_model
+from ttutor.training.progress import Stopped
+
+LINES = [
+    f"The {animal} {verb} the {thing}, and the {thing} {ends}.\n"
+    for animal in ("cat", "dog", "old goat", "hen", "red fox")
+    for verb in ("sees", "follows", "hears", "wants")
+    for thing, ends in (("ball", "rolls away"), ("boat", "leaves"), ("bell", "rings"), ("wind", "turns"))
+]
+TEXT = "".join(LINES)
+
+
+def tiny(folder: Path | None = None, steps: int = 4, **changes: object) -> TextTraining:
+    return TextTraining(TEXT, folder, size="tiny", steps=steps, **changes)
+
+
+def test_it_learns_a_text_and_writes_words_of_it() -> None:
+    training = tiny(steps=100)
+    language_model = training.run()
+    assert training.best_loss < 0.5 * training.loss_by_frequency()
+    written = "".join(continue_text(language_model, "The cat", max_new_tokens=30, temperature=0.0))
+    assert {word.strip(".,") for word in written.split()} & {"ball", "boat", "bell", "wind"}
+    assert written == "".join(continue_text(language_model, "The cat", max_new_tokens=30, temperature=0.0))
+
+
+def test_a_stopped_training_resumed_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    whole = tiny(steps=20)
+    whole.run()
+    stopped = tiny(tmp_path / "gpt", steps=20)
+
+    def interrupt(training: TextTraining, loss: float) -> None:
+        if training.step == 10:
+            os.kill(os.getpid(), 2)
+
+    with pytest.raises(Stopped):
+        stopped.run(on_look=interrupt)
+    assert stopped.step == 10
+    again = tiny(tmp_path / "gpt", steps=20)
+    assert again.resume() == []
+    again.run()
+    assert again.best_loss == whole.best_loss
+    stored = load_language_model(tmp_path / "gpt").model.state_dict()
+    assert all(torch.equal(tensor, stored[name]) for name, tensor in whole.best.items())
+
+
+def test_the_best_weights_are_kept_when_it_gets_worse() -> None:
+    training = tiny(steps=20)
+    losses = iter([3.0, 2.0] + [5.0] * 8)
+    kept = []
+    training.held_out_loss = lambda: next(losses)  # type: ignore[method-assign]
+    training.run(on_look=lambda one, loss: kept.append({name: t.clone() for name, t in one.best.items()}))
+    assert training.best_loss == 2.0
+    best = training.result().model.state_dict()
+    assert all(torch.equal(tensor, best[name]) for name, tensor in kept[1].items())
+    assert not all(torch.equal(tensor, best[name]) for name, tensor in training.model.state_dict().items())
+
+
+def test_transformers_reads_the_folder_and_writes_the_same_numbers(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    training = tiny(tmp_path / "gpt")
+    training.run()
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt").eval()
+    token_ids = torch.tensor([training.tokenizer.encode("The old goat hears")])
+    ours = load_language_model(tmp_path / "gpt").model(token_ids)
+    torch.testing.assert_close(ours, theirs(token_ids).logits, rtol=0, atol=1e-5)
+
+
+def test_writing_goes_on_past_the_window() -> None:
+    language_model = tiny().result()
+    window = SIZES["tiny"]["max_len"]
+    pieces = list(continue_text(language_model, TEXT[:600], max_new_tokens=2 * window, seed=3))
+    n_tokens = len(language_model.tokenizer.encode("".join(pieces)))
+    assert n_tokens > window
+    assert pieces == list(continue_text(language_model, TEXT[:600], max_new_tokens=2 * window, seed=3))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: TextTraining("too short"), InputError, "has 9 letters, and 2,000 are the least"),
+        (lambda: TextTraining(TEXT, size="huge"), SettingError, "tiny, small, medium"),
+        (lambda: TextTraining(TEXT, minutes=0.0), SettingError, "above 0, but came 0.0 minutes"),
+        (lambda: TextTraining(TEXT, size="medium"), InputError, "too short for the size 'medium'"),
+        (lambda: tiny().resume(), SettingError, "without a folder"),
+        (lambda: load_language_model("nowhere"), FileError, "no language model in nowhere"),
+        (lambda: next(continue_text(tiny().result(), "a", temperature=-1.0)), SettingError, "temperature >= 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(make, error, said) -> None:
+    with pytest.raises(error, match=said):
+        make()
+
+
+def test_another_text_or_seed_does_not_go_on_with_a_training(tmp_path: Path) -> None:
+    tiny(tmp_path / "gpt").run()
+    with pytest.raises(FileError, match="another seed"):
+        tiny(tmp_path / "gpt", seed=1).resume()
+    with pytest.raises(FileError, match="another text"):
+        TextTraining(TEXT + TEXT, tmp_path / "gpt", size="tiny", steps=4).resume()
+
+
+def test_the_command_trains_refuses_to_overwrite_and_writes(ttutor, tmp_path: Path) -> None:
+    path = tmp_path / "my.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    out = tmp_path / "gpt"
+    options = ("--out", str(out), "--size", "tiny", "--steps", "10")
+    shown = ttutor("gpt", str(path), *options).output
+    assert "letters" in shown
+    assert shown.count("bits a byte") == 10
+    assert json.loads((out / "config.json").read_text())["model_type"] == "gpt2"
+    assert "--overwrite" in ttutor("gpt", str(path), *options, code=2).output
+    assert ttutor("gpt", "--out", str(out), "--prompt", "The hen", "--length", "8").output.startswith("The hen")
+    assert "ttutor gpt my.txt" in ttutor("gpt", code=2).output
