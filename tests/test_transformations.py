@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.transformed import FAMILIES, TRANSFORMATIONS
 
@@ -25,9 +27,26 @@ ALL = [(family, name) for name in TRANSFORMATIONS for family in FAMILIES]
 SOME = [(family, name) for family, name in ALL if family in RECORDED.get(name, FAMILIES)]
 
 
-@cache
-def outcomes(is_whole: bool) -> dict[str, str]:
-    """What came of all of them, in a process of their own (3 + 25 s of the processor; 5 minutes for the whole)."""
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], dict[str, str]]:
+    """What came of some, or of all others: found once, whichever of the processes that test asks first."""
+    shared = (
+        tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else tmp_path_factory.mktemp("o")
+    )
+
+    @cache
+    def found(is_whole: bool) -> dict[str, str]:
+        path = shared / f"transformed-{'others' if is_whole else 'some'}.json"
+        with FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                path.write_text(json.dumps(transformed(is_whole)), encoding="utf-8")
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    return found
+
+
+def transformed(is_whole: bool) -> dict[str, str]:
+    """Run them in a process of their own (3 + 25 s of the processor; 5 minutes for the others)."""
     asked = json.dumps([pair for pair in ALL if pair not in SOME] if is_whole else SOME)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.transformed", asked]
@@ -40,7 +59,7 @@ def outcomes(is_whole: bool) -> dict[str, str]:
     ("family", "name"),
     [pytest.param(*pair, marks=() if pair in SOME else pytest.mark.soak, id=f"{pair[1]}: {pair[0]}") for pair in ALL],
 )
-def test_a_transformed_model_computes_what_the_plain_one_does(family, name):
+def test_a_transformed_model_computes_what_the_plain_one_does(family, name, outcomes):
     said = outcomes((family, name) not in SOME)[f"{family}: {name}"]
     if name == "gradient of a gradient" and WAY_OUT in said:
         return  # PyTorch's fused kernel has no second derivative, and the message says which backend has

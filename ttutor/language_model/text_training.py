@@ -27,7 +27,7 @@ from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, st
 from ttutor.training.schedule import warmup_hold_decline
 from ttutor.variants.gpt import GPT, GPTConfig
 
-SIZES = {
+SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 64, "n_heads": 4, "n_layers": 2, "max_len": 64},
     "small": {"d_model": 128, "n_heads": 4, "n_layers": 4, "max_len": 128},
     "medium": {"d_model": 256, "n_heads": 8, "n_layers": 6, "max_len": 256},
