@@ -12,6 +12,8 @@ _HOMES = {
     "TextTraining": "text_training",
     "continue_text": "model_folder",
     "load_language_model": "model_folder",
+    "save_language_model": "model_folder",
+    "vocabulary_for": "text_training",
 }
 
 __all__ = sorted(_HOMES)
