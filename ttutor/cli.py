@@ -51,7 +51,7 @@ def build_app() -> typer.Typer:
     from ttutor.exercises import terminal
     from ttutor.grading import command
     from ttutor.language_model import gpt_command
-    from ttutor.pretrained import chat_command, fetch_command
+    from ttutor.pretrained import chat_command, compare_command, fetch_command
     from ttutor.translation import commands
 
     app = typer.Typer(
@@ -88,6 +88,7 @@ def build_app() -> typer.Typer:
     app.command("fetch")(fetch_command.fetch)
     app.command("chat")(chat_command.chat)
     app.command("gpt")(gpt_command.gpt)
+    app.command("compare")(compare_command.compare)
     terminal.register(app)
     command.register(app)
     return app

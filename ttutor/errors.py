@@ -4,7 +4,7 @@ Whatever ttutor refuses, it refuses with a `TtutorError`, so one `except` is eno
 at the text, at a setting, at a tensor, at a file, or at the machine.
 """
 
-LOOK_UP = 'the book\'s page "What went wrong?" has the usual causes'
+SYMPTOMS_PAGE = 'the book\'s page "What went wrong?" has the usual causes'
 """What is added to an error that many readers meet, and whose cause lies elsewhere."""
 
 

@@ -65,20 +65,27 @@ const ttutorSearch = (() => {
   };
   const WORD = /[\p{L}\p{N}]+(?:[_.^'’-]+[\p{L}\p{N}]+)*/gu;
   const CHAPTER = /^book\/\d\d-/;
+  const LOOKED_UP = new Set(["function", "class", "method", "attribute", "module", "symbol"]);
+  const LOOK_UP = [1, 1, 0.6, 0.3]; // what a record of these kinds is worth by the number of words in a question
+  const NAME = /\w_\w|\w\.\w|\p{Ll}\p{Lu}/u; // what only code is written like
+  const NEAREST = ["book/symptoms", "book/glossary", "book/beyond"]; // where to look for what has no word here
   const LEAST_SHARE = 0.02; // of the best score: what is worth less is no answer
   const stemmer = new Stemmer();
-  const known = new Set();
+  const known = new Map(); // how many fields of records hold a word
   const remembered = new Map();
 
   // Small letters without accents, and without a French article that leans on its word: "l'attention".
   function bare(word) {
-    return word.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/^(?:l|d|qu|s|n|c|j)['’]/, "");
+    return word
+      .toLowerCase()
+      .normalize("NFKD")
+      .replace(/\p{M}/gu, "")
+      .replace(/^(?:l|d|qu|s|n|c|j)['’]/, "");
   }
 
   // Small letters, no accents, Greek letters by name, one spelling: what a reader types and what we print may differ.
   function fold(text) {
-    const plain = bare(text)
-      .replace(/[α-ωϵϕ]/g, (letter) => GREEK[letter] || letter);
+    const plain = bare(text).replace(/[α-ωϵϕ]/g, (letter) => GREEK[letter] || letter);
     const spelt = plain
       .replace(/([iy])s(e|ed|es|ing|er|ers|ation|ations)$/, "$1z$2")
       .replace(/(col|behavi|neighb|fav)our/, "$1or");
@@ -110,11 +117,13 @@ const ttutorSearch = (() => {
 
   function remember(text) {
     const found = text.split("\n").flatMap(words);
-    for (const word of found) known.add(word);
+    for (const word of new Set(found)) known.set(word, (known.get(word) || 0) + 1);
     return found;
   }
 
   let records, pages, index, calls;
+
+  const pageOf = (number) => pages[number][0];
 
   function build(data) {
     ({ records, pages } = data);
@@ -145,22 +154,52 @@ const ttutorSearch = (() => {
     return Math.max(0, ...shares);
   }
 
-  // The best answers first; `guesses` are words of the index that stood in for a word that it does not have.
+  // How much a word tells: much if few records have it; little if none has it, for then it is a name or a slip.
+  const weight = (word) => (known.has(word) ? Math.log(1 + records.length / known.get(word)) : 1);
+
+  // The share of what was asked that a record has, by what its words tell.
+  function covered(asked, found) {
+    const total = asked.reduce((sum, word) => sum + weight(word), 0);
+    return asked.reduce((sum, word) => sum + (found.includes(word) ? weight(word) : 0), 0) / total;
+  }
+
+  // The known word that comes nearest to one that is not: one that differs by a slip, or that makes its first half and more,
+  // as in the German Aufmerksamkeitskopf. A word with a digit in it is a number or a name, and has none.
+  function nearest(word) {
+    if (word.length < 4 || /\d/.test(word)) return undefined;
+    const suggested = (options) => index.autoSuggest(word, { tokenize: () => [word], ...options });
+    if (suggested({ prefix: true, fuzzy: false }).length) return undefined; // still being typed
+    const [slip] = suggested({ prefix: false, fuzzy: 0.25 });
+    if (slip) return slip.terms[0];
+    for (let length = word.length - 1; length > Math.max(4, word.length / 2); length--)
+      if (known.has(word.slice(0, length))) return word.slice(0, length);
+    return undefined;
+  }
+
+  // The best answers first; `guesses` are words of the index that stood in for a word that it does not have;
+  // `isUnknown` says that it has none of them, and the results are where one might look instead.
   function find(query) {
-    const asked = words(query);
+    const typed = words(query);
+    const asked = typed.flatMap((word) => (known.has(word) ? word : (nearest(word) ?? word)));
+    const guesses = asked.filter((word) => !typed.includes(word));
     const letters = spelt(query);
     const found = index.search(query, {
       boost: FIELDS,
-      tokenize: words,
+      tokenize: () => asked,
       prefix: (word) => word.length > 2,
-      fuzzy: (word) => (word.length > 3 && !known.has(word) ? 0.25 : false),
       boostDocument: (id) => (KINDS[records[id][0]] || 1) * (records[id][4].startsWith("ttutor.widgets") ? 0.6 : 1),
     });
-    const scored = found.map(({ id, score, terms }) => ({
+    const n_words = telling(query).length;
+    const lookUp = NAME.test(query) && n_words < 3 ? 1 : LOOK_UP[Math.min(n_words, 3)];
+    const scored = found.map(({ id, score, terms, queryTerms }) => ({
       record: records[id],
       terms,
       isExact: asked.some((word) => terms.includes(word)),
-      score: score * (1 + 4 * calledSo(letters, asked, id) ** 2),
+      score:
+        score *
+        (1 + 4 * calledSo(letters, asked, id) ** 2) *
+        (n_words > 2 ? covered(asked, queryTerms) : 1) *
+        (LOOKED_UP.has(records[id][0]) ? lookUp : 1),
     }));
     // A word that is merely similar, or only begins like the one asked for, never stands above the word itself.
     scored.sort((a, b) => b.isExact - a.isExact || b.score - a.score);
@@ -168,15 +207,17 @@ const ttutorSearch = (() => {
     // Where to read on comes second at the latest: the best section of a chapter that has all the words.
     const isToRead = ({ record, terms }) =>
       (record[0] === "chapter" || record[0] === "section") &&
-      CHAPTER.test(pages[record[1]][0]) &&
+      CHAPTER.test(pageOf(record[1])) &&
       asked.every((word) => terms.includes(word));
     const at = scored.findIndex(isToRead);
     if (at > 1) scored.splice(1, 0, ...scored.splice(at, 1));
     const results = scored.filter((one, place) => place < 2 || one.score >= LEAST_SHARE * best || isToRead(one));
-    const isGuessed =
-      results.length > 0 && asked.some((word) => !results[0].terms.some((term) => term.startsWith(word)));
-    const guesses = isGuessed ? results[0].terms.filter((term) => !asked.some((word) => term.startsWith(word))) : [];
-    return { results, guesses };
+    const isUnknown = query.trim() !== "" && results.length === 0;
+    if (isUnknown) {
+      const pages = records.filter(([kind, page]) => kind === "page" && NEAREST.includes(pageOf(page)));
+      results.push(...pages.map((record) => ({ record, terms: [], isExact: false, score: 0 })));
+    }
+    return { results, guesses, isUnknown };
   }
 
   // The piece of a text around the first words that were asked for, as [text, isHit] pieces.

@@ -11,10 +11,10 @@
     query = "",
     timer = 0;
 
-  function say(guesses) {
+  function say({ guesses, isUnknown }) {
     if (!query) status.textContent = "";
-    else if (!results.length)
-      status.textContent = `Nothing was found for “${query}”. Try fewer words, or another spelling.`;
+    else if (isUnknown || !results.length)
+      status.textContent = `Nothing was found for “${query}”. Try fewer words, or another spelling; or look here:`;
     else {
       const near = guesses.length
         ? ` The book does not have every word of it; these are for words like ${guesses.slice(0, 3).join(", ")}.`
@@ -38,7 +38,7 @@
     results = found.results;
     list.replaceChildren();
     showMore();
-    say(found.guesses);
+    say(found);
     const address = new URL(location.href);
     if (query) address.searchParams.set("q", query);
     else address.searchParams.delete("q");

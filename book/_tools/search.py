@@ -26,6 +26,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.typing import ExtensionMetadata
 
 IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*)\b")
+MESSAGE = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception): .+(?:\n .+)*", re.M)
 CHAPTER = re.compile(r"book/(\d\d)-")
 NOTATION, CHANGES, BEYOND = "book/notation", "book/changelog", "book/beyond"
 FORMULA = LatexNodes2Text(math_mode="text")
@@ -77,12 +78,17 @@ def clean(article: Element) -> None:
 
 
 def taken(element: Element) -> tuple[str, str]:
-    """Return the text of an element and the names in its code, each once, and take the element out of the page."""
+    """Return the text of an element and the names in its code, each once, and take the element out of the page.
+
+    Messages of errors that the code raises belong to the text: they are what is searched for.
+    """
     code: dict[str, None] = {}
+    messages = []
     for block in list(element.iter("pre")):
         code |= dict.fromkeys(IDENTIFIER.findall(block.text_content()))
+        messages += MESSAGE.findall(block.text_content())
         block.drop_tree()
-    text = " ".join(element.text_content().split())
+    text = " ".join(" ".join([element.text_content(), *messages]).split())
     element.drop_tree()
     return text, " ".join(code)
 

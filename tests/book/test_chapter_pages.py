@@ -40,4 +40,5 @@ def test_only_the_road_has_the_chapters_number(road: Path, html: Path) -> None:
 @EACH
 def test_exercises_lead_to_the_page_of_symptoms(road: Path, html: Path) -> None:
     page = built(html, f"{road.stem}-exercises.html")
-    assert page.count('<a class="reference internal" href="symptoms.html">What went wrong?</a>') == 1
+    link = '<a class="reference internal" href="symptoms.html">What went wrong?</a>'
+    assert page.count(f"An error, or a strange result? {link}") == 1

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ttutor.errors import LOOK_UP
+from ttutor.errors import SYMPTOMS_PAGE
 from ttutor.exercises.exercise import Exercise, Finding
 from ttutor.exercises.picture import as_svg, as_text
 
@@ -21,7 +21,7 @@ CARD = (
 BADGE = "color:#fff;border-radius:.25rem;padding:.1rem .45rem;font-weight:600"
 TIGHT = ' style="margin:.25rem 0"'
 LOOKED_UP = ("raises", "shape", "dtype", "non_finite")
-SYMPTOMS = f"A message or a result like this: {LOOK_UP}."
+SYMPTOMS = f"A message or a result like this: {SYMPTOMS_PAGE}."
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache
-from ttutor.errors import LOOK_UP
+from ttutor.errors import SYMPTOMS_PAGE
 from ttutor.evaluating import evaluating
 from ttutor.generation.writer import Prompt, Writer, WritingState, check_writes, max_len
 from ttutor.shapes import check_shapes
@@ -39,7 +39,7 @@ def next_log_probabilities(
         log_probabilities = logits.to(precise).log_softmax(dim=-1)
         if log_probabilities[:, 0].isnan().any():  # a single NaN among the logits makes its whole row NaN
             raise FloatingPointError(
-                f"the model's probabilities are NaN: its weights are damaged, or training diverged; {LOOK_UP}"
+                f"the model's probabilities are NaN: its weights are damaged, or training diverged; {SYMPTOMS_PAGE}"
             )
         yield slice(start, start + len(logits)), log_probabilities
 

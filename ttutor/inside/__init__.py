@@ -1,12 +1,13 @@
 """Inside a trained model: see any intermediate, change it, and measure what it does.
 
 `capture` and `patch` reach everything by name and leave the models as they are; the rest is arithmetic on what they
-find. One idea a file: `taps` (what the names mean), `capture`, `patching`, `tracing`, `heads`, `circuits`, `rollout`,
-`lens`, `memories`, `editing`, `probing`.
+find. One idea a file: `taps` (what the names mean), `capture`, `comparing`, `patching`, `tracing`, `heads`, `circuits`,
+`rollout`, `lens`, `memories`, `editing`, `probing`.
 """
 
 from ttutor.inside.capture import Captured, capture
 from ttutor.inside.circuits import head_writes, ov_circuit, qk_circuit
+from ttutor.inside.comparing import Comparison, Place, compare
 from ttutor.inside.editing import edited, find_value, key_covariance, rank_one_edit
 from ttutor.inside.heads import (
     attention_distance,
@@ -28,7 +29,9 @@ from ttutor.names import answer_other_names
 __all__ = [
     "Activation",
     "Captured",
+    "Comparison",
     "LinearProbe",
+    "Place",
     "ProbeResult",
     "Trace",
     "ablate",
@@ -39,6 +42,7 @@ __all__ = [
     "attention_rollout",
     "capture",
     "causal_trace",
+    "compare",
     "control_labels",
     "edited",
     "find_value",

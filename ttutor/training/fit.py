@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from ttutor.errors import LOOK_UP
+from ttutor.errors import SYMPTOMS_PAGE
 from ttutor.names import answers_other_names
 
 __all__ = ["fit"]
@@ -82,7 +82,7 @@ def fit(
         if not (torch.isfinite(value) and torch.isfinite(norm)):
             raise FloatingPointError(
                 f"the loss is {value.item()} and the gradient's norm {norm.item()} at step {step}; "
-                f"a smaller learning rate may help; {LOOK_UP}"
+                f"a smaller learning rate may help; {SYMPTOMS_PAGE}"
             )
         optimizer.step()
         losses.append(value.item())

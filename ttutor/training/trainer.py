@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.corpora.corpus import Corpus
-from ttutor.errors import LOOK_UP, RunError, SettingError
+from ttutor.errors import SYMPTOMS_PAGE, RunError, SettingError
 from ttutor.tokenization.subword import SMALLEST_VOCABULARY, SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches, loss_by_frequency
@@ -388,7 +388,7 @@ class Trainer:
         return (
             f"the loss became {loss} and the gradient's norm {norm} at step {step} (learning rate "
             f"{self.learning_rate:.2e}){kept}. Train anew with a smaller learning_rate or a longer warmup; "
-            f"{LOOK_UP}"
+            f"{SYMPTOMS_PAGE}"
         )
 
 
