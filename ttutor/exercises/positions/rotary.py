@@ -228,6 +228,9 @@ exponent: "torch.arange(0, d_head, 2, dtype=torch.float32)" -> "torch.arange(d_h
 or: "-torch.arange" -> "-2 * torch.arange"
     The frequencies fall too slowly or too fast: pair i has the exponent 2i/d_head, and `arange(0, d_head, 2)` is
     already 2i. Is the index doubled twice, or not at all?
+counted_from_one: "arange(0, d_head, 2," -> "arange(2, d_head + 2, 2,"
+    Every pair turns as slowly as the one after it should: pair 0 turns by one radian a position. From which number are
+    your pairs counted?
 base: "10000.0" -> "1000.0"
 or: "10000.0" -> "500000.0"
     Pair 0 turns rightly and the last ones do not. Check the base: it is 10000 here.
