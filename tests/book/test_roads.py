@@ -18,9 +18,9 @@ from book._tools.notebooks import execute
 BOUNDS = {"words": 5000, "visible lines": 350, "lines in a cell": 30, "boxes": 6, "sections": 14}
 STORY = {"words": 3500, "visible lines": 250, "boxes": 5, "sections": 9}
 """The bounds of a road that tells one story, and may need no more."""
-OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead"}
+OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "06-decoder"}
 DEEPER = {"words": 4000, "sections": 12}
-SHORT_DEEPER = {"01-recurrence-deeper", "02-attention-deeper", "03-multihead-deeper"}
+SHORT_DEEPER = {"01-recurrence-deeper", "02-attention-deeper", "03-multihead-deeper", "06-decoder-deeper"}
 LONGEST_HIDDEN = 25  # lines of a cell that a reader of the page does not see
 LONGEST_RUN = 40  # seconds of one core
 HIDDEN_LINES = {
@@ -34,8 +34,8 @@ HIDDEN_LINES = {
     "04-positions": (273, 0),
     "05-encoder-deeper": (1537, 23),
     "05-encoder": (726, 13),
-    "06-decoder-deeper": (610, 3),
-    "06-decoder": (632, 12),
+    "06-decoder-deeper": (500, 0),
+    "06-decoder": (250, 0),
     "07-transformer-deeper": (527, 1),
     "07-transformer": (318, 0),
     "08-training-deeper": (546, 0),

@@ -1,4 +1,4 @@
-"""What the experiments of chapter 3 train is what its pages show, word for word."""
+"""What the experiments of chapters 3 and 6 run is what their pages show, word for word."""
 
 import ast
 
@@ -7,6 +7,8 @@ import pytest
 from book._tools.notebook_io import ROOT, code_cells, read
 
 SHOWN = {
+    "decoder_drafts": ("06-decoder-deeper", {"drawn", "one_pass", "speculate"}),
+    "decoder_known": ("06-decoder", {"Layer", "Writer", "attention", "loss_of", "train"}),
     "multihead_readers": ("03-multihead", {"LastFour", "BetterReader", "last_four", "letters_loss", "train"}),
     "multihead_translator": ("03-multihead-deeper", {"SmallTranslator"}),
 }
