@@ -2,17 +2,68 @@
 
 from __future__ import annotations
 
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from torch import Tensor
 
+from tests.exercises.bank import EXERCISES
 from tests.exercises.made_for_one import KINDS
 from ttutor.exercises import Exercise, find
 from ttutor.exercises.known import expectations, outcomes_of
 from ttutor.exercises.mutation import mutated, read_mutations
+from ttutor.exercises.running import make_inputs
 
 pytestmark = pytest.mark.usefixtures("as_readers_run_it")
 SEEDS = range(1, 13)
+FIXED = {
+    "encoder.encoder_layer": {"len(norm_1)", "len(attention)", "len(norm_2)", "len(feed_forward)"},  # by the signature
+    "transformer.next_merge": {"len(words)", "len(times)"},  # a corpus in which each mistake shows
+    "efficient.tell_exact": {"len(suspects)"},  # all that there are
+    "vit.class_token": {"1"},
+    # not drawn yet
+    "assistant.sequence_log_probability": {"batch", "vocab_size"},
+    "assistant.preference_steps": {"prompts", "answers", "beta", "rate", "n_steps"},
+    "assistant.solved_in_k": {"problems"},
+}
+"""Sizes that may stay what they are, and why."""
+
+
+def solution_of(exercise: Exercise) -> Any:
+    return exercise.solution or exercise.reference
+
+
+def sizes(exercise: Exercise, inputs: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """Each size that the signature names, by that name, and each number."""
+    for parameter, value in zip(inspect.signature(solution_of(exercise)).parameters.values(), inputs, strict=True):
+        if isinstance(value, Tensor):
+            axes = getattr(parameter.annotation, "dim_str", "").split()
+            if len(axes) == value.ndim and "..." not in axes:
+                yield from zip(axes, value.shape, strict=True)
+        elif isinstance(value, (list, tuple)):
+            yield f"len({parameter.name})", len(value)
+        elif isinstance(value, (bool, int, float, str)):
+            yield parameter.name, value
+
+
+@pytest.mark.parametrize(
+    "exercise", [one for one in EXERCISES if not isinstance(one.stub, type)], ids=lambda one: one.id
+)
+def test_every_size_and_every_number_changes(exercise: Exercise) -> None:
+    seen = defaultdict(set)
+    for case in exercise.cases:
+        for seed in SEEDS:
+            inputs = make_inputs(exercise, case, seed)
+            if len(inputs) == len(inspect.signature(solution_of(exercise)).parameters):
+                for name, size in sizes(exercise, inputs):
+                    seen[name].add(size)
+    never = {name for name, values in seen.items() if len(values) == 1}
+    assert never <= FIXED.get(exercise.id, set()), "draw it: ttutor/exercises/draws.py"
+
+
 ANSWERS = [(kind, one, text) for kind, texts in KINDS.items() for one, text in texts.items()]
 
 
@@ -25,6 +76,11 @@ def passes(exercise: Exercise, answer: Any, seed: int) -> bool:
 def test_an_answer_with_a_number_of_its_own_fails_more_often_than_not(kind: str, exercise_id: str, text: str) -> None:
     exercise = find(exercise_id)
     for name, _, (changes,) in read_mutations(text):
-        answer = mutated(exercise.solution or exercise.reference, f"made_for_one_{name}", changes)
+        answer = mutated(solution_of(exercise), f"made_for_one_{name}", changes)
         right = [seed for seed in SEEDS if passes(exercise, answer, seed)]
         assert len(right) <= len(SEEDS) / 2, f"{name} passes with the seeds {right}: draw {kind} more widely"
+
+
+def test_there_are_ten_answers_or_more_of_each_kind() -> None:
+    counts = {kind: sum(len(read_mutations(text)) for text in texts.values()) for kind, texts in KINDS.items()}
+    assert min(counts.values()) >= 10, counts

@@ -55,10 +55,13 @@ PROBES = {
     "probe of tables gives facts": REPLACES + "import ttutor.exercises.transformer.tied_embeddings_probes as probes\n"
     "probes.observe = lambda *given: {'logits against products with the embeddings': 'equal'}\n",
     "probe of tables gives zeros": REPLACES + "import ttutor.exercises.transformer.tied_embeddings_probes as probes\n"
-    "zeros = torch.zeros(7, 4)\n"
-    "probes.observe = lambda answer, size, hidden: {'five embeddings': zeros[None, :5], 'vectors': zeros, "
-    "'logits before': hidden @ zeros.T, 'logits': hidden @ zeros.T, 'numbers that an optimiser is handed': 28, "
-    "'numbers that it may change': 28, 'gradient': hidden, 'steps': [[[zeros, zeros], [zeros, zeros]]] * 2}\n",
+    "def gives(answer, size, hidden):\n"
+    "    zeros = torch.zeros(size, hidden.shape[-1])\n"
+    "    return {'five embeddings': zeros[None, :5], 'vectors': zeros, 'logits before': hidden @ zeros.T, "
+    "'logits': hidden @ zeros.T, 'numbers that an optimiser is handed': zeros.numel(), "
+    "'numbers that it may change': zeros.numel(), 'gradient': hidden, "
+    "'steps': [[[zeros, zeros], [zeros, zeros]]] * 2}\n"
+    "probes.observe = gives\n",
     "probe of batches gives verdicts": REPLACES + "import ttutor.exercises.training.plan_batches as probes\n"
     "probes._plan = lambda *given: {'every sentence has a place': True, 'no batch is over the budget': True}\n",
     "probe of batches gives one batch for all": REPLACES

@@ -19,7 +19,7 @@ from ttutor.grading.marks import State
 from ttutor.grading.record import Record, read_record, write_record, write_whole
 from ttutor.grading.submission import ClassWork, FoundSubmission
 
-SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "the first axis asked for"
+SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "another axis asked for"
 EVERYWHERE = {"records", "feedback", "gradescope", "classroom", "junit.xml"}
 TELLING = "one sum is 1.5"
 WRONG_THERE = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -30,6 +30,75 @@ def grades(folder: Path, out: str, jobs: int) -> subprocess.Popen:
     return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)
 
 
+def started_by(process: subprocess.Popen) -> set[tuple[int, str]]:
+    """All that a process has started and what that has started, each with the moment of its start."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            state, parent, *rest = path.read_text().rpartition(")")[2].split()
+            if state != "Z":
+                parents[int(path.parent.name), rest[17]] = int(parent)
+    found, ids = set(), {process.pid}
+    while more := {one for one, parent in parents.items() if parent in ids} - found:
+        found |= more
+        ids |= {pid for pid, _ in more}
+    return found
+
+
+def still_there(one: tuple[int, str]) -> bool:
+    """Whether a process of that number and start is alive."""
+    try:
+        state, _, *rest = Path(f"/proc/{one[0]}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return state != "Z" and rest[17] == one[1]
+
+
+def command_of(one: tuple[int, str]) -> str:
+    """The command line of a process, or nothing where it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{one[0]}/cmdline").read_text()
+    return ""
+
+
+def seconds_of(one: tuple[int, str]) -> float:
+    """How long a process has been computing."""
+    with contextlib.suppress(OSError):
+        spent = Path(f"/proc/{one[0]}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def kill(process: subprocess.Popen) -> None:
+    """Kill the grader, and it alone; see that all that it has started ends with it."""
+    family = started_by(process)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 20
+    while (left := list(filter(still_there, family))) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert family
+    assert left == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_grader_leaves_no_process_and_can_begin_again(sandbox, tmp_path, jobs) -> None:
+    endless = "def my_softmax(scores, dim=-1):\n    while True: pass\n"
+    limits = "[limits]\nseconds_per_call = 3.0\n"
+    put(tmp_path, {"hw1.toml": HOMEWORK + limits, "in/ada.py": endless, "in/bo.py": endless})
+    first = grades(tmp_path, "out", jobs)
+    workers = {}
+    while not any(spent > 4 for spent in workers.values()):  # seconds at work: PyTorch is there, and the loop runs
+        assert first.poll() is None
+        time.sleep(0.1)
+        workers = {one: seconds_of(one) for one in started_by(first) if "worker.serve" in command_of(one)}
+    kill(first)
+    assert grades(tmp_path, "out", jobs).wait() == 0
+    rows = (tmp_path / "out" / "gradebook.csv").read_text().splitlines()[2:]
+    assert [row.split(",")[3:8] for row in rows] == [["ok", "0", "0", "0", "0"]] * 2
+
+
 @pytest.mark.soak
 def test_the_gradebook_hangs_neither_on_processes_nor_on_a_kill(sandbox, tmp_path) -> None:
     exercises = [find(one) for one in IDS]
@@ -43,8 +112,7 @@ def test_the_gradebook_hangs_neither_on_processes_nor_on_a_kill(sandbox, tmp_pat
     while not list((tmp_path / "killed" / "records").glob("[!.]*.json")):
         assert killed.poll() is None
         time.sleep(0.02)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.wait()
+    kill(killed)
     assert not (tmp_path / "killed" / "gradebook.csv").exists()
     assert grades(tmp_path, "killed", 2).wait() == 1
     whole = all_bytes(tmp_path / "one")

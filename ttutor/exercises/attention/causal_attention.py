@@ -39,18 +39,19 @@ def reference(query, key, value):
 
 
 def _inputs(random):
-    width = drawn(random, 5, 7)
-    shapes = ((3, width), (5, width), (5, 2))
+    n_queries, n_keys, d_head = drawn(random, 3, 4), drawn(random, 5, 7), drawn(random, 8, 10)
+    shapes = ((n_queries, d_head), (n_keys, d_head), (n_keys, drawn(random, 1, 2)))
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
 def _steep(random):
     """Scores hundreds apart, all below -800 where they may be seen, and larger ones in the future."""
-    _, key, value = _inputs(random)
-    scores = 400.0 * torch.stack([torch.randperm(5, generator=random) for _ in range(3)]) - 2500
-    scores[:2, 3:] += 4000
-    query = torch.eye(3, 4, dtype=torch.float64)
-    key = torch.cat([2 * scores.T, key[:, :1]], dim=1)
+    query, key, value = _inputs(random)
+    n_queries, n_keys = len(query), len(key)
+    ranks = torch.stack([torch.randperm(n_keys, generator=random) for _ in range(n_queries)])
+    scores = 400.0 * (ranks - n_keys) - 500 + 4000 * ~causal_mask(n_queries, n_keys)
+    query = torch.eye(n_queries, n_queries + 1, dtype=torch.float64)
+    key = torch.cat([math.sqrt(n_queries + 1) * scores.T, key[:, :1]], dim=1)
     return query, key, value
 
 
@@ -69,7 +70,7 @@ exercise = Exercise(
     "it by masking before the softmax. (Dividing each masked row by its own sum mends it as well, on paper; in "
     "floating point a row whose allowed powers all underflow is lost.)",
     cases=(
-        Case(name="three queries and five keys", inputs=_inputs),
+        Case(name="fewer queries than keys", inputs=_inputs),
         Case(name="scores in the thousands", inputs=_steep),
     ),
     hints="""

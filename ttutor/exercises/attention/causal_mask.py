@@ -57,7 +57,7 @@ cache is used.
 """.strip(),
     cases=(
         Case(name="a few queries and more keys", inputs=_newest),
-        Case(name="one query and over 1,000 keys", inputs=lambda generator: (1, drawn(generator, 1050, 1150))),
+        Case(name="one query and over 2,000 keys", inputs=lambda generator: (1, drawn(generator, 2050, 2150))),
     ),
     hints=r"""
 Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?

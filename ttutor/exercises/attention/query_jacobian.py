@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -29,6 +30,12 @@ def reference(query, key, value):
     return torch.autograd.functional.jacobian(output, query)
 
 
+def _inputs(random):
+    d_head, n_keys, d_value = drawn(random, 4, 7), drawn(random, 8, 10), drawn(random, 1, 3)
+    shapes = ((d_head,), (n_keys, d_head), (n_keys, d_value))
+    return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
+
+
 exercise = Exercise(
     id="attention.query_jacobian",
     title="What a query learns from",
@@ -47,14 +54,7 @@ the check compares it with autograd's.""",
     r"gives the covariance. It vanishes when all weight is on one key (saturation: $v_l = o$ where $A_l = 1$), "
     r"when all values with weight are equal (nothing to choose), and when all keys with weight are equal (no "
     r"way to choose). It is also why the gradient is large when two keys with different values compete.",
-    cases=(
-        Case(
-            name="six keys",
-            inputs=lambda random: tuple(
-                torch.randn(*shape, generator=random, dtype=torch.float64) for shape in ((4,), (6, 4), (6, 3))
-            ),
-        ),
-    ),
+    cases=(Case(name="a few keys", inputs=_inputs),),
     hints=r"""
 Go by the chain rule, from $q$ to $s$, from $s$ to $A$, from $A$ to $o$. The middle step stands in this chapter.
 

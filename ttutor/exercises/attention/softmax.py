@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -20,21 +21,24 @@ def reference(scores, dim=-1):
 def _scores_on_levels(generator):
     """Rows whose scores lie hundreds apart, so that no one constant suits them; in one row they do so themselves."""
     levels = torch.tensor([[0.0], [300.0], [-600.0], [900.0]])
-    scores = 2 * torch.randn(4, 7, generator=generator) + levels
+    scores = 2 * torch.randn(4, drawn(generator, 6, 9), generator=generator) + levels
     scores[0, 2] += 200.0
     return (scores,)
 
 
 def _three_axes(generator):
-    return (2 * torch.randn(2, 5, 7, generator=generator),)
+    return (2 * torch.randn(2, 5, drawn(generator, 6, 9), generator=generator),)
 
 
-def _first_axis(generator):
-    return 2 * torch.randn(3, 5, 2, 4, 2, generator=generator), 0
+def _another_axis(generator):
+    """Any axis but the last, counted from either end."""
+    return 2 * torch.randn(drawn(generator, 3, 6), 5, 2, 4, 2, generator=generator), one_of(
+        generator, (0, 2, -2, -4, -5)
+    )
 
 
 def _float64(generator):
-    return (2 * torch.randn(3, 5, generator=generator, dtype=torch.float64),)
+    return (2 * torch.randn(3, drawn(generator, 4, 7), generator=generator, dtype=torch.float64),)
 
 
 exercise = Exercise(
@@ -59,7 +63,7 @@ row 0.
     cases=(
         Case(name="rows whose scores lie hundreds apart", inputs=_scores_on_levels, rtol=3e-4),
         Case(name="three axes and no `dim` given", inputs=_three_axes),
-        Case(name="the first axis asked for", inputs=_first_axis),
+        Case(name="another axis asked for", inputs=_another_axis),
         Case(name="scores in float64", inputs=_float64),
     ),
     hints="""

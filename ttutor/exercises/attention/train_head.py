@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -45,17 +46,15 @@ def reference(words, targets, w_query, w_key, scale, rate, n_steps):
     return torch.tensor(losses, dtype=words.dtype)
 
 
-def _texts(scale):
+def _texts(random, *, is_scaled):
     """Texts of random words; the targets are what a head with other matrices gives."""
-
-    def make(random):
-        words = torch.randn(5, 7, 16, generator=random, dtype=torch.float64)
-        matrices = torch.randn(4, 9, 16, generator=random, dtype=torch.float64) / 4
-        w_query, w_key, right_query, right_key = matrices.unbind()
-        scores = (words @ right_query.T) @ (words @ right_key.T).mT / 3
-        return words, scores.softmax(dim=-1) @ words, w_query, w_key, scale, 0.5, 6
-
-    return make
+    d_head, d_model = drawn(random, 8, 11), drawn(random, 14, 17)
+    words = torch.randn(drawn(random, 3, 4), drawn(random, 5, 7), d_model, generator=random, dtype=torch.float64)
+    matrices = torch.randn(4, d_head, d_model, generator=random, dtype=torch.float64) / 4
+    w_query, w_key, right_query, right_key = matrices.unbind()
+    scores = d_head**-0.5 * (words @ right_query.T) @ (words @ right_key.T).mT
+    scale, rate = d_head**-0.5 if is_scaled else 1.0, drawn(random, 4, 7) / 10
+    return words, scores.softmax(dim=-1) @ words, w_query, w_key, scale, rate, drawn(random, 4, 6)
 
 
 exercise = Exercise(
@@ -79,8 +78,8 @@ word sends back nearly no gradient, right or wrong. And it stands in every gradi
 longer steps without it. Compare the two at the best rate of each, not at one rate for both, and from several starts.
 """.strip(),
     cases=(
-        Case(name="the scale of one over the root of nine", inputs=_texts(1 / 3)),
-        Case(name="no scale, which is a scale of one", inputs=_texts(1.0)),
+        Case(name="one over the root of d_head", inputs=lambda random: _texts(random, is_scaled=True)),
+        Case(name="no scale, which is a scale of one", inputs=lambda random: _texts(random, is_scaled=False)),
     ),
     hints=r"""
 Which of the tensors learn, and which gradients do you need? What must happen to the loss before it goes into your list?

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.generation.speculative import leftover
 
@@ -31,18 +32,21 @@ def reference(drafts, drafted, wanted, draws):
 
 
 def _guesses(generator):
-    """Five guesses over seven tokens, and for each the ratio of the probability that is wanted to the drafted one."""
-    drafted = torch.randn(5, 7, generator=generator, dtype=torch.float64).softmax(dim=-1)
-    wanted = torch.randn(6, 7, generator=generator, dtype=torch.float64).softmax(dim=-1)
-    gaps = wanted[:5] - drafted
-    drafts = torch.stack([gaps[0].argmin(), gaps[1].argmax(), gaps[2].argmin(), gaps[3].argmax(), gaps[4].argmin()])
-    return drafts, drafted, wanted, wanted[range(5), drafts] / drafted[range(5), drafts]
+    """Five guesses or more, by turns wanted less and more than drafted, and the ratios of the two probabilities."""
+    n_drafts, vocab_size = drawn(generator, 5, 7), drawn(generator, 9, 11)
+    drafted = torch.randn(n_drafts, vocab_size, generator=generator, dtype=torch.float64).softmax(dim=-1)
+    wanted = torch.randn(n_drafts + 1, vocab_size, generator=generator, dtype=torch.float64).softmax(dim=-1)
+    gaps = wanted[:-1] - drafted
+    drafts = gaps.argmin(dim=-1)
+    drafts[1::2] = gaps[1::2].argmax(dim=-1)
+    places = range(n_drafts)
+    return drafts, drafted, wanted, wanted[places, drafts] / drafted[places, drafts]
 
 
 def _third_refused(generator):
     """The first is kept although it is wanted less than it was drafted, the third refused, the fourth would be kept."""
     drafts, drafted, wanted, ratios = _guesses(generator)
-    shares = torch.rand(5, generator=generator, dtype=torch.float64)
+    shares = torch.rand(len(drafts), generator=generator, dtype=torch.float64)
     draws = torch.where(ratios < 1, ratios * shares, 0.9 * shares)
     draws[0] = shares[0] * wanted[0, drafts[0]]  # below what the large model wants, with and without the draft's part
     draws[2] = ratios[2] + (1 - ratios[2]) * (0.1 + 0.8 * shares[2])
@@ -51,7 +55,10 @@ def _third_refused(generator):
 
 def _all_kept(generator):
     drafts, drafted, wanted, ratios = _guesses(generator)
-    return drafts, drafted, wanted, ratios.clamp(max=1) * torch.rand(5, generator=generator, dtype=torch.float64)
+    shares = torch.rand(len(drafts), generator=generator, dtype=torch.float64)
+    draws, least = ratios.clamp(max=1) * shares, wanted[0, drafts[0]]
+    draws[0] = least + (ratios[0] - least) * shares[0]  # kept for its ratio, and not for its probability alone
+    return drafts, drafted, wanted, draws
 
 
 exercise = Exercise(
@@ -73,8 +80,8 @@ $\\min(p(x), q(x))$; or it is drawn after a refusal, which gives each token just
 missing. The two add up to $p(x)$: the text is the large model's, whatever the small one guesses.
 """.strip(),
     cases=(
-        Case(name="five drafts, of which the third is refused", inputs=_third_refused),
-        Case(name="five drafts that are all kept", inputs=_all_kept),
+        Case(name="the third draft is refused", inputs=_third_refused),
+        Case(name="all drafts are kept", inputs=_all_kept),
     ),
     hints="""
 When should a draft always be kept? What happens to those that come after a refused one?

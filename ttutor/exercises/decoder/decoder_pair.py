@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -31,9 +32,13 @@ def reference(token_ids, bos_id, eos_id, pad_id):
 
 
 def _sentences(random):
-    """Three sentences of two, five and four tokens."""
-    token_ids = torch.randint(4, 30, (3, 5), generator=random)
-    return token_ids * (torch.arange(5) < torch.tensor([[2], [5], [4]])), 2, 3, 0
+    """Sentences of different lengths, one of them as long as the table is wide; the marks have any ids."""
+    n_sentences, longest, pad_id = drawn(random, 3, 4), drawn(random, 5, 7), one_of(random, (0, 1, 40))
+    bos_id, eos_id = pad_id + 2 + torch.randperm(2, generator=random)
+    token_ids = torch.randint(4, 30, (n_sentences, longest), generator=random) + 4 * (pad_id == 1)
+    lengths = longest - torch.tensor([3, 0, 1, 2])[:n_sentences][torch.randperm(n_sentences, generator=random)]
+    real = torch.arange(longest) < lengths[:, None]
+    return token_ids.where(real, pad_id), int(bos_id), int(eos_id), pad_id
 
 
 exercise = Exercise(
@@ -52,7 +57,7 @@ Place $t$, counted from 0, reads $y_t$ and must predict $y_{t+1}$: the two rows 
 end mark belongs after the last *real* token, which stands elsewhere in each row; it is predicted and never read, as the
 start mark is read and never predicted. Padding in the targets is what a loss has to leave out (`ignore_index`).
 """.strip(),
-    cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
+    cases=(Case(name="sentences of different lengths", inputs=_sentences),),
     hints="""
 Write both rows for a sentence of two tokens on paper, one below the other. How long is each?
 

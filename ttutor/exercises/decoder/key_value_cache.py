@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 from ttutor.exercises.probes import causal
 
@@ -37,7 +38,8 @@ def reference(hidden, cached_key, cached_value, position_table, w_query, w_key, 
 
 def _call(generator, *, n_cached, n_new):
     """A call in which n_new tokens arrive after n_cached."""
-    batch, d_model, d_head, max_len = 2, 10, 6, 12
+    batch, d_head = drawn(generator, 1, 2), drawn(generator, 9, 11)
+    d_model, max_len = drawn(generator, 12, 14), drawn(generator, 15, 20)
     hidden = 1.5 * torch.randn(batch, n_new, d_model, generator=generator)
     cached = 1.5 * torch.randn(2, batch, n_cached, d_head, generator=generator)
     position_table = torch.randn(max_len, d_model, generator=generator)
@@ -46,15 +48,15 @@ def _call(generator, *, n_cached, n_new):
 
 
 def _prompt(generator):
-    return _call(generator, n_cached=0, n_new=5)
+    return _call(generator, n_cached=0, n_new=drawn(generator, 4, 6))
 
 
 def _next_token(generator):
-    return _call(generator, n_cached=5, n_new=1)
+    return _call(generator, n_cached=drawn(generator, 5, 8), n_new=1)
 
 
 def _two_more(generator):
-    return _call(generator, n_cached=4, n_new=3)
+    return _call(generator, n_cached=drawn(generator, 5, 6), n_new=drawn(generator, 3, 4))
 
 
 exercise = Exercise(
@@ -74,9 +76,9 @@ given. You may use `ttutor.attention.scaled_dot_product_attention`, or your own.
     reference=reference,
     solution=attend_with_cache,
     cases=(
-        Case(name="a prompt of five tokens and an empty cache", inputs=_prompt),
-        Case(name="one new token and five in the cache", inputs=_next_token),
-        Case(name="three new tokens and four in the cache", inputs=_two_more),
+        Case(name="a prompt and an empty cache", inputs=_prompt),
+        Case(name="one new token and several in the cache", inputs=_next_token),
+        Case(name="several new tokens and several in the cache", inputs=_two_more),
     ),
     explanation="""
 The length of the cache answers every question: where the new tokens stand, how many keys there are, and where the

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.generation import top_p_only, with_temperature
 
@@ -43,7 +44,7 @@ BENT = [[0.40, 0.24, 0.14, 0.09, 0.06, 0.04, 0.03]]
 
 
 def _unsure(generator):
-    return _shuffled_logits(generator, UNSURE, level=-1.0), 0.75, 1.0
+    return _shuffled_logits(generator, UNSURE, level=-1.0), one_of(generator, (0.6, 0.72, 0.81)), 1.0
 
 
 def _sure(generator):
@@ -51,11 +52,13 @@ def _sure(generator):
 
 
 def _hot(generator):
-    return _shuffled_logits(generator, BENT, level=0.5)[0], 0.75, 1.7
+    return _shuffled_logits(generator, BENT, level=0.5)[0], 0.75, one_of(generator, (1.3, 1.5, 1.7))
 
 
 def _large(generator):
-    return _shuffled_logits(generator, BENT, level=300.0)[0], 0.75, 1.0
+    """Two texts of two places each, of which all have the same probabilities in another order."""
+    logits = _shuffled_logits(generator, 4 * BENT, level=300.0)
+    return logits.unflatten(0, (2, 2)), one_of(generator, (0.55, 0.7, 0.83)), 1.0
 
 
 def _kept(trial):
@@ -80,7 +83,7 @@ Sampling itself is not asked for.
     cases=(
         Case(name="three unsure distributions", inputs=_unsure),
         Case(name="a model that is sure", inputs=_sure),
-        Case(name="a temperature of 1.7", inputs=_hot),
+        Case(name="a temperature above 1", inputs=_hot),
         Case(name="logits in the hundreds", inputs=_large),
     ),
     explanation="""

@@ -7,6 +7,7 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -38,14 +39,15 @@ def reference(query, key, value, context, log_sum, d_context):
     return d_scores @ key, d_scores.T @ query, weights.T @ d_context
 
 
-def _inputs(random, n_before, n_after):
+def _inputs(random):
     """A block in the middle: softmax and context are of all keys, the gradients of the block's."""
-    n_block = 5
-    n_keys = n_before + n_block + n_after
-    query, d_context = torch.randn(2, 4, 6, generator=random, dtype=torch.float64)
-    key, value = torch.randn(2, n_keys, 6, generator=random, dtype=torch.float64)
-    value, d_context = value[:, :3], d_context[:, :3]
-    scores = query @ key.T / math.sqrt(6)
+    n_before, n_block, n_after = drawn(random, 4, 7), drawn(random, 6, 7), 4
+    n_keys, n_queries, d_head = n_before + n_block + n_after, drawn(random, 4, 5), drawn(random, 8, 10)
+    query, d_context = torch.randn(2, n_queries, d_head, generator=random, dtype=torch.float64)
+    key, value = torch.randn(2, n_keys, d_head, generator=random, dtype=torch.float64)
+    d_value = drawn(random, 2, 3)
+    value, d_context = value[:, :d_value], d_context[:, :d_value]
+    scores = query @ key.T / math.sqrt(d_head)
     block = slice(n_before, n_before + n_block)
     return query, key[block], value[block], scores.softmax(dim=-1) @ value, scores.logsumexp(dim=-1), d_context
 
@@ -67,7 +69,7 @@ Five products, of which the first computes the scores again. Nothing in it needs
 with $L$, and the row's mean gradient with $y$. So blocks can be worked on in any order and at the same time; only the
 gradient of the queries has to be summed over them.
 """.strip(),
-    cases=(Case(name="a block in the middle of others", inputs=lambda random: _inputs(random, 7, 4), points=3),),
+    cases=(Case(name="a block in the middle of others", inputs=_inputs, points=3),),
     hints="""
 Compute the block's weights first. You know the denominator of every row, so no softmax has to be taken.
 

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import elu
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -30,11 +31,12 @@ def reference(summed, normaliser, query, key, value):
 
 
 def _inputs(random):
-    keys = torch.randn(4, 5, generator=random, dtype=torch.float64)
-    values = torch.randn(4, 3, generator=random, dtype=torch.float64)
+    n_before, n_features, d_value = drawn(random, 3, 4), drawn(random, 5, 7), drawn(random, 2, 3)
+    keys = torch.randn(n_before, n_features, generator=random, dtype=torch.float64)
+    values = torch.randn(n_before, d_value, generator=random, dtype=torch.float64)
     features = elu(keys) + 1
-    query, key = torch.randn(2, 5, generator=random, dtype=torch.float64)
-    value = torch.randn(3, generator=random, dtype=torch.float64)
+    query, key = torch.randn(2, n_features, generator=random, dtype=torch.float64)
+    value = torch.randn(d_value, generator=random, dtype=torch.float64)
     return features.T @ values, features.sum(dim=0), query, key, value
 
 
@@ -54,7 +56,7 @@ Write first, read afterwards: a token sees itself. The state has `features` time
 whatever came before, and a step does the same work for the millionth token as for the first. With empty sums the first
 token receives its own value, which is a good test of the order.
 """.strip(),
-    cases=(Case(name="five features, and four tokens before", inputs=_inputs, points=2),),
+    cases=(Case(name="a few features, and a few tokens before", inputs=_inputs, points=2),),
     hints="""
 Which sum belongs to the numerator, which to the denominator? Does the new token belong to them?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -43,7 +44,7 @@ def reference(hidden, labels, is_train, n_labels):
 
 
 def _vectors(random):
-    n, d_model, n_labels = 1201, 130, 3
+    n, d_model, n_labels = drawn(random, 1190, 1210), drawn(random, 128, 132), drawn(random, 3, 4)
     labels = (torch.rand(n, generator=random) ** 2.5 * n_labels).long()
     is_train = torch.rand(n, generator=random) < 0.6
     centres = torch.randn(n_labels, d_model, generator=random, dtype=torch.float64)
@@ -69,7 +70,7 @@ samples, a linear map can fit part of any labels, and the bug looks like a disco
 there is: put it in before you believe a probe. (A control task asks more: it has the same inputs and meaningless
 labels.)
 """.strip(),
-    cases=(Case(name="1,201 vectors of 130 features", inputs=_vectors),),
+    cases=(Case(name="over a thousand vectors", inputs=_vectors),),
     hints="""
 Feed it random vectors and random labels. How often should it be right, and how often is it?
 

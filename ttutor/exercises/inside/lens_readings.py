@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -29,9 +30,10 @@ def _streams(random):
     def normal(*shape):
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
-    growing = torch.tensor([0.5, 2.0, 6.0], dtype=torch.float64)[:, None, None]
-    streams = growing * (normal(3, 5, 8) + normal(3, 5, 1))
-    return streams, 1 + 0.5 * normal(8), normal(8), 0.5 * normal(11, 8)
+    growing = torch.tensor([0.5, 2.0, 6.0, 9.0][: drawn(random, 3, 4)], dtype=torch.float64)[:, None, None]
+    n_layers, n_tokens, d_model = len(growing), drawn(random, 5, 6), drawn(random, 8, 10)
+    streams = growing * (normal(n_layers, n_tokens, d_model) + normal(n_layers, n_tokens, 1))
+    return streams, 1 + 0.5 * normal(d_model), normal(d_model), 0.5 * normal(drawn(random, 11, 13), d_model)
 
 
 exercise = Exercise(
@@ -49,7 +51,7 @@ Early streams are short and late ones long; the norm brings them to one length, 
 end" cannot be an effect of length alone. It does not bring them into one *space*: gain, bias and unembedding were
 trained for the last stream, and what an early one says through them is a reading, not a thought.
 """.strip(),
-    cases=(Case(name="three streams of growing length", inputs=_streams),),
+    cases=(Case(name="streams of growing length", inputs=_streams),),
     hints="""
 What does the model itself do between the last stream and the logits?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -26,9 +27,9 @@ def reference(weights, token_ids):
 
 
 def _text(random):
-    ids = torch.tensor([4, 1, 4, 2, 6, 4, 2, 1, 4, 6, 3, 2])
+    ids = torch.tensor([4, 1, 4, 2, 6, 4, 2, 1, 4, 6, 3, 2, 1, 5][: drawn(random, 12, 14)])
     names = torch.randperm(20, generator=random)
-    scores = 2 * torch.randn(3, len(ids), len(ids), generator=random, dtype=torch.float64)
+    scores = 2 * torch.randn(drawn(random, 2, 4), len(ids), len(ids), generator=random, dtype=torch.float64)
     future = torch.ones(len(ids), len(ids), dtype=torch.bool).triu(1)
     return scores.masked_fill(future, -torch.inf).softmax(dim=-1), names[ids]
 
@@ -50,7 +51,7 @@ successors has a high lenient score and a low strict one, though either way it c
 "the" is followed by many things, a head that averages over all successors and one that takes the latest do different
 work. A score is a definition, and a head can be "an induction head" by one and not by another.
 """.strip(),
-    cases=(Case(name="twelve tokens, of which some occur four times", inputs=_text),),
+    cases=(Case(name="a text in which some tokens occur four times", inputs=_text),),
     hints="""
 Take one query. Which keys hold the same token, and which of these comes last before the query?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -39,9 +40,12 @@ def _layer(random):
     def normal(*shape):
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
-    offsets = 2 * normal(1, 4, 1, 3)
-    typical = normal(6, 4, 7, 3) + offsets + normal(1, 1, 7, 1)
-    return normal(2, 4, 5, 3) + offsets + 0.5, typical, 2, normal(8, 12)
+    n_heads, d_head, d_model = drawn(random, 4, 5), drawn(random, 3, 6), drawn(random, 8, 10)
+    n_tokens, n_places = drawn(random, 5, 7), drawn(random, 7, 9)
+    offsets = 2 * normal(1, n_heads, 1, d_head)
+    typical = normal(drawn(random, 6, 7), n_heads, n_places, d_head) + offsets + normal(1, 1, n_places, 1)
+    context = normal(drawn(random, 2, 3), n_heads, n_tokens, d_head) + offsets + 0.5
+    return context, typical, drawn(random, 1, n_heads - 1), normal(d_model, n_heads * d_head)
 
 
 exercise = Exercise(
@@ -61,7 +65,7 @@ and miss it when it becomes zero. Zero ablation charges a head for this, mean ab
 other texts, since the mean of the texts at hand still tells something about them: much if they are few, as here, and
 little if they are dozens or hundreds, as where the chapter takes `by="mean"`.
 """.strip(),
-    cases=(Case(name="four heads and six typical texts", inputs=_layer),),
+    cases=(Case(name="several heads and typical texts", inputs=_layer),),
     hints="""
 Which axes have to go from the typical context, and which must stay?
 

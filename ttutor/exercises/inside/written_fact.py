@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -41,9 +42,11 @@ def _layer(random):
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
     # Keys that are not centred, of unequal size by feature, and related.
-    mixing = normal(6, 6) + 2 * torch.eye(6, dtype=torch.float64)
-    other_keys = (normal(40, 6) + 1.5) * torch.tensor([0.4, 0.7, 1.0, 1.5, 2.0, 3.0], dtype=torch.float64) @ mixing
-    return normal(4, 6), 1 + normal(4).abs(), normal(6), 2 * normal(4), other_keys
+    d_in, d_out = drawn(random, 6, 7), drawn(random, 3, 4)
+    mixing = normal(d_in, d_in) + 2 * torch.eye(d_in, dtype=torch.float64)
+    sizes = torch.tensor([0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 1.2], dtype=torch.float64)[:d_in]
+    other_keys = (normal(drawn(random, 40, 50), d_in) + 1.5) * sizes @ mixing
+    return normal(d_out, d_in), 1 + normal(d_out).abs(), normal(d_in), 2 * normal(d_out), other_keys
 
 
 exercise = Exercise(
@@ -63,7 +66,7 @@ keys and $m$ what is missing. Setting the derivative of the Lagrangian to zero g
 \lambda (C^{-1}k)^\top$, and the condition fixes $\lambda = m / (k^\top C^{-1} k)$. The second moment is not centred:
 what counts is how far answers move, and a shift common to all keys moves them too.
 """.strip(),
-    cases=(Case(name="six features, four outputs and forty other keys", inputs=_layer),),
+    cases=(Case(name="many other keys", inputs=_layer),),
     hints="""
 Two questions: by how much is the present answer wrong? And in which input direction may the weight change without
 others noticing?

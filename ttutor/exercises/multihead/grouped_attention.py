@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -37,8 +38,9 @@ def reference(query, key, value):
     return scaled_dot_product_attention(query, _shared(key, query), _shared(value, query))
 
 
-def _inputs(random, batch, heads, kv_heads, queries, keys, d_head):
-    shapes = ((batch, heads, queries, d_head), (batch, kv_heads, keys, d_head), (batch, kv_heads, keys, d_head))
+def _inputs(random, batch, kv_heads, group):
+    queries, keys, d_head = drawn(random, 4, 5), drawn(random, 7, 8), drawn(random, 9, 11)
+    shapes = ((batch, kv_heads * group, queries, d_head), *[(batch, kv_heads, keys, d_head)] * 2)
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
@@ -55,8 +57,14 @@ exercise = Exercise(
     "kept, and read again for every new token, are fewer. `repeat_interleave` along the heads, followed by plain "
     "attention, gives the same numbers and spends the memory that was to be saved.",
     cases=(
-        Case(name="six query heads and two others", inputs=lambda random: _inputs(random, 2, 6, 2, 4, 5, 3)),
-        Case(name="four query heads and two others", inputs=lambda random: _inputs(random, 1, 4, 2, 3, 6, 5)),
+        Case(
+            name="three query heads or more for each of two others",
+            inputs=lambda random: _inputs(random, 2, 2, drawn(random, 3, 5)),
+        ),
+        Case(
+            name="two query heads for each of three others or more",
+            inputs=lambda random: _inputs(random, 1, drawn(random, 3, 5), 2),
+        ),
     ),
     hints="""
 How many query heads does one head of keys serve? Give the query heads two axes instead of one.

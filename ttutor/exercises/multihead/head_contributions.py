@@ -5,6 +5,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -21,8 +22,10 @@ def reference(context, w_output):
     return torch.stack([context[:, head] @ block.T for head, block in enumerate(blocks)], dim=1)
 
 
-def _layer(random, batch, heads, queries, d_head, d_model):
-    shapes = ((batch, heads, queries, d_head), (d_model, heads * d_head))
+def _layer(random):
+    """A layer whose output is as wide as all its heads together."""
+    n_heads, d_head = drawn(random, 3, 4), drawn(random, 5, 6)
+    shapes = ((drawn(random, 1, 2), n_heads, drawn(random, 7, 8), d_head), (n_heads * d_head, n_heads * d_head))
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
@@ -38,7 +41,7 @@ exercise = Exercise(
     "`d_out d_in`, the block of a head is a block of *columns*: `d_model (heads d_head)`. The package's "
     "`ttutor.inside.head_writes` is the same line. Dividing the whole output evenly among the heads would sum to "
     "the right thing too, and would say nothing: what a silent head writes must be zero.",
-    cases=(Case(name="a square output matrix", inputs=lambda random: _layer(random, 2, 3, 5, 4, 12)),),
+    cases=(Case(name="a square output matrix", inputs=_layer),),
     hints=r"""
 Write out $[O_1, O_2]\,\begin{pmatrix}B_1\\ B_2\end{pmatrix}$. Which part of the matrix does head 1 meet?
 

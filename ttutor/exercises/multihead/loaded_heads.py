@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -51,9 +52,11 @@ def reference(hidden, w_in, w_output, n_heads):
 
 
 def _inputs(random):
-    shapes = ((2, 5, 12), (36, 12), (12, 12))
+    n_heads, d_head = drawn(random, 2, 4), drawn(random, 5, 8)
+    d_model = n_heads * d_head
+    shapes = ((drawn(random, 2, 3), drawn(random, 9, 10), d_model), (3 * d_model, d_model), (d_model, d_model))
     hidden, w_in, w_output = (torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
-    return hidden, w_in / 2, w_output / 2, 3
+    return hidden, w_in / 2, w_output / 2, n_heads
 
 
 exercise = Exercise(
@@ -71,7 +74,7 @@ exercise = Exercise(
     "first is the second after a permutation of features, and as no feature has a meaning before training, a "
     "model that is trained with it learns as well. Trained weights have their blocks. Then split *and* merge have "
     "to follow the order in which they were trained.",
-    cases=(Case(name="three heads of width four", inputs=_inputs),),
+    cases=(Case(name="several heads", inputs=_inputs),),
     hints="""
 Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False, batch_first=True)` and compare. Then do the same with a
 layer that has a single head, `nn.MultiheadAttention(12, 1, bias=False, batch_first=True)`. What is equal, what is not?

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.exercises.probes import batch_independent, causal, depends, gradient_reaches
 
@@ -154,14 +155,20 @@ def _inputs(generator, n_sentences, n_tokens, n_heads, d_head, dtype=torch.float
     return hidden, *weights, n_heads
 
 
+def _several(generator):
+    n_heads = drawn(generator, 3, 4)
+    return _inputs(generator, 2, drawn(generator, 5, 6), n_heads, drawn(generator, 7, 8))
+
+
 def _very_negative(generator):
     """A feature that is 1 in every token takes 15,000 from every score: what is visible stands far below zero."""
-    hidden, w_query, w_key, w_value, w_output, n_heads = _inputs(generator, 1, 6, 2, 7, torch.float64)
+    d_head = drawn(generator, 7, 9)
+    hidden, w_query, w_key, w_value, w_output, n_heads = _inputs(generator, 1, 6, 2, d_head, torch.float64)
     hidden[..., 0] = 1
-    size = math.sqrt(15_000 * math.sqrt(7))
+    size = math.sqrt(15_000 * math.sqrt(d_head))
     for weight, entry in ((w_query, -size), (w_key, size)):
-        weight[::7] = 0  # the first feature of each head
-        weight[::7, 0] = entry
+        weight[::d_head] = 0  # the first feature of each head
+        weight[::d_head, 0] = entry
     return hidden, w_query, w_key, w_value, w_output, n_heads
 
 
@@ -172,7 +179,8 @@ exercise = Exercise(
 Write causal self-attention with several heads. Project `hidden` to queries, keys and values; give every head its own
 d_model / n_heads features, head 0 the first ones; let each token look at itself and at the tokens before it, in each
 head; lay the heads side by side again and apply the output weights. All weights are stored `d_out d_in`, as in
-`nn.Linear`; there is no bias. You may use `softmax`, but no ready-made attention.
+`nn.Linear`; there is no bias. Gradients flow back to `hidden` and to all four weights. You may use `softmax`, but no
+ready-made attention.
 """.strip(),
     reference=reference,
     solution=multi_head_attention,
@@ -183,11 +191,8 @@ numbers in memory, and so hands pieces of several tokens to one head. Merging go
 The scale is $\\sqrt{d_\\mathrm{head}}$, as a score sums over the features of one head.
 """.strip(),
     cases=(
-        Case(name="three heads of width four", inputs=lambda generator: _inputs(generator, 2, 5, 3, 4)),
-        Case(
-            name="one sentence, two heads of width seven, in float64",
-            inputs=_very_negative,
-        ),
+        Case(name="several sentences and heads", inputs=_several),
+        Case(name="one sentence, in float64, and scores far below zero", inputs=_very_negative),
     ),
     hints="""
 Only three things are new besides plain attention: projecting, splitting into heads, and merging with a last projection.

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -18,8 +19,11 @@ def reference(vectors, n_heads):
     return torch.stack(vectors.chunk(n_heads, dim=-1), dim=1)
 
 
-def _vectors(random, *shape):
-    return torch.randn(*shape, generator=random, dtype=torch.float64)
+def _vectors(random, n_heads):
+    d_head = drawn(random, 6, 8)
+    return torch.randn(
+        drawn(random, 2, 3), drawn(random, 4, 5), n_heads * d_head, generator=random, dtype=torch.float64
+    ), n_heads
 
 
 exercise = Exercise(
@@ -36,8 +40,8 @@ exercise = Exercise(
     "right sizes and the wrong contents: it deals out the numbers in the order in which they lie in memory, "
     "token after token.",
     cases=(
-        Case(name="three heads of width four", inputs=lambda random: (_vectors(random, 2, 5, 12), 3)),
-        Case(name="two heads of width seven", inputs=lambda random: (_vectors(random, 3, 4, 14), 2)),
+        Case(name="three heads", inputs=lambda random: _vectors(random, 3)),
+        Case(name="two heads", inputs=lambda random: _vectors(random, 2)),
     ),
     hints="""
 Write the axes of input and output in words. Which input axis has to be cut, and which two change places?

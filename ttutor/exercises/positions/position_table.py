@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
 
@@ -95,7 +96,9 @@ NUMBERS = ("numbers that an optimiser is handed", "numbers that it may change")
 
 
 def _fewer_tokens_than_rows(generator):
-    return torch.randn(9, 4, generator=generator), torch.randn(2, 5, 4, generator=generator)
+    d_model = drawn(generator, 3, 4)
+    table = torch.randn(drawn(generator, 8, 12), d_model, generator=generator)
+    return table, torch.randn(drawn(generator, 2, 3), drawn(generator, 5, 6), d_model, generator=generator)
 
 
 exercise = Exercise(
@@ -106,12 +109,12 @@ Sinusoidal positions are computed once and never trained. Write the module that 
 row i to token i of every sentence. The table has more rows than most sentences have tokens.
 
 No optimiser may find the table in `parameters()`, and it must travel with the model: after `model.to("cuda")` or
-`model.double()` the module still works.
+`model.double()` the module still works. Gradients pass through it to `hidden`.
 """.strip(),
     stub=FixedPositions,
     reference=Reference,
     solution=Solution,
-    cases=(Case(name="nine rows and five tokens", inputs=_fewer_tokens_than_rows, points=3),),
+    cases=(Case(name="more rows than tokens", inputs=_fewer_tokens_than_rows, points=3),),
     hints="""
 A module keeps two kinds of tensors: those that are trained, and those that belong to it all the same. What is the
 second kind called?

@@ -7,7 +7,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.draws import one_of
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.positions import RotaryPositions
 
@@ -52,8 +52,8 @@ def reference(query, key):
 
 
 def _inputs(generator):
-    width = one_of(generator, (6, 10, 12))
-    shapes = (2, 3, 4, width), (2, 3, 7, width)
+    batch, n_heads, d_head = drawn(generator, 1, 2), drawn(generator, 2, 3), one_of(generator, (10, 12, 14))
+    shapes = (batch, n_heads, drawn(generator, 4, 5), d_head), (batch, n_heads, drawn(generator, 7, 9), d_head)
     return tuple(torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes)
 
 
@@ -71,7 +71,7 @@ exercise = Exercise(
     "kept keys the newest token is turned as if it stood at the beginning, so that its distances to all keys are "
     "wrong by the number of kept ones. The test: the last query of a whole text must get the same scores when it "
     "comes alone. To number the keys from a negative position on mends it as well: only offsets count.",
-    cases=(Case(name="four queries and seven keys", inputs=_inputs, points=2),),
+    cases=(Case(name="fewer queries than keys", inputs=_inputs, points=2),),
     hints=r"""
 What must be true of the last query's scores, whether it comes with all other queries or alone?
 

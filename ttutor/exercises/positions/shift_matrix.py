@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor import positions
-from ttutor.exercises.draws import drawn
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -33,6 +33,10 @@ def _waves(n_positions: int, d_model: int) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
 
 
+def _shift(generator):
+    return drawn(generator, 3, 3000), one_of(generator, (6, 8, 10))
+
+
 exercise = Exercise(
     id="positions.shift_matrix",
     title="One matrix moves them all",
@@ -55,7 +59,7 @@ and no $p$ is left in the matrix. It is a rotation, so that its transpose undoes
 $\\omega j$ after one by $\\omega k$ is one by $\\omega(j + k)$. All pairs together give a matrix with these blocks on
 its diagonal and zeros elsewhere. With sines alone there would be no such matrix: $\\sin\\omega(p+k)$ needs the cosine.
 """.strip(),
-    cases=(Case(name="a shift by a few places", inputs=lambda generator: (drawn(generator, 3, 30), 8), points=2),),
+    cases=(Case(name="one shift", inputs=_shift, points=2),),
     hints=r"""
 Take one pair of features alone. What do $\sin \omega(p+k)$ and $\cos \omega(p+k)$ become?
 

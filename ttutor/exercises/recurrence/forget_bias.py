@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -20,7 +21,9 @@ def reference(half_life):
 
 
 def _inputs(random):
-    return (torch.tensor([2.0, 5.0, 40.0, 300.0], dtype=torch.float64) + torch.rand(4, generator=random).double(),)
+    """From a few words to tens of thousands."""
+    places = torch.linspace(0.7, 11, drawn(random, 4, 7), dtype=torch.float64)
+    return (places.exp() + torch.rand(len(places), generator=random).double(),)
 
 
 exercise = Exercise(
@@ -38,7 +41,7 @@ exercise = Exercise(
     "begin so are called *chrono initialisation* (Tallec and Ollivier 2018). For 100 words that is about 5. Half "
     "left is comfortable: the chapter's LSTM learns its nouns with a bias of 3, which leaves half after 14 words. "
     "The default, a bias near 0, has a half-life of *one* word.",
-    cases=(Case(name="four half-lives", inputs=_inputs, points=2),),
+    cases=(Case(name="several half-lives", inputs=_inputs, points=2),),
     hints=r"""
 Write down what is left after $n$ words as a power, and set it to one half.
 

@@ -5,6 +5,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.recurrence import additive_weights
 
@@ -44,10 +45,11 @@ def reference(asked, offered, direction, is_real):
 
 
 def _inputs(random):
-    asked, offered, direction = (
-        1.5 * torch.randn(*shape, generator=random, dtype=torch.float64) for shape in ((2, 3, 4), (2, 6, 4), (4,))
-    )
-    return asked, offered, 2 * direction, torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    n_target, n_source, d_head = drawn(random, 4, 5), drawn(random, 6, 7), drawn(random, 8, 9)
+    lengths = torch.tensor([[n_source], [n_source - 2], [n_source - 1]])[: drawn(random, 2, 3)]
+    shapes = (len(lengths), n_target, d_head), (len(lengths), n_source, d_head), (d_head,)
+    asked, offered, direction = (1.5 * torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
+    return asked, offered, 2 * direction, torch.arange(n_source) < lengths
 
 
 exercise = Exercise(
@@ -65,7 +67,7 @@ exercise = Exercise(
     "the tanh is increasing, a source word with a larger $h_j U_a v^\\top$ has the larger score *whatever* the "
     "query is. A query can only sharpen or flatten one fixed order. With the tanh inside, before the direction, "
     "each feature saturates by itself, and query and memory can meet.",
-    cases=(Case(name="three steps, six words and padding", inputs=_inputs, points=2),),
+    cases=(Case(name="sentences and padding", inputs=_inputs, points=2),),
     hints="""
 Take two source words. Can any query make the first the more attractive and another query the second?
 

@@ -5,6 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -18,9 +19,10 @@ def lstm_gates(
 
 
 def _inputs(random):
+    batch, d_model = drawn(random, 2, 3), drawn(random, 5, 8)
     return (
-        2 * torch.randn(3, 20, generator=random, dtype=torch.float64),
-        2 * torch.randn(3, 5, generator=random, dtype=torch.float64),
+        2 * torch.randn(batch, 4 * d_model, generator=random, dtype=torch.float64),
+        2 * torch.randn(batch, d_model, generator=random, dtype=torch.float64),
     )
 
 
@@ -35,7 +37,7 @@ exercise = Exercise(
     solution=lstm_gates,
     explanation="Only one line touches the old cell state, and only by a factor and a sum. Everything else in "
     "the LSTM is there to decide on that factor and that summand.",
-    cases=(Case(name="three rows of width five", inputs=_inputs, points=2),),
+    cases=(Case(name="a few rows", inputs=_inputs, points=2),),
     hints="""
 Three of the four parts are gates, numbers between 0 and 1. The fourth may be negative. Which is it?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.recurrence import linear_scan
 
@@ -28,9 +29,11 @@ def reference(factor, added):
     return hidden[0], n_rounds
 
 
-def _eleven(random):
-    factor = 0.5 + torch.rand(11, 3, generator=random, dtype=torch.float64)
-    return factor, torch.randn(11, 3, generator=random, dtype=torch.float64)
+def _steps(random):
+    """Three, four or five rounds; each of the sizes needs another code that is made for one."""
+    shape = one_of(random, (7, 11, 14, 19, 23)), drawn(random, 3, 4)
+    factor = 0.5 + torch.rand(*shape, generator=random, dtype=torch.float64)
+    return factor, torch.randn(*shape, generator=random, dtype=torch.float64)
 
 
 exercise = Exercise(
@@ -46,7 +49,7 @@ exercise = Exercise(
     "`reach` positions earlier, it is $(a\\,a_\\mathrm{earlier},\\; b + a\\,b_\\mathrm{earlier})$ and stands for "
     "twice as many. Before the first position stands the step that adds nothing. It all rests on one property: "
     "joining is associative, so that it does not matter in which groups one joins.",
-    cases=(Case(name="eleven steps of width three", inputs=_eleven, points=3),),
+    cases=(Case(name="a number of steps that is no power of two", inputs=_steps, points=3),),
     hints="""
 Two steps in a row are one step. Which, if the first is $(a_1, b_1)$ and the second $(a_2, b_2)$?
 

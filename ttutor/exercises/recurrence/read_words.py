@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -23,7 +24,9 @@ def read_words(
 
 
 def _inputs(random):
-    shapes = ((3, 5, 2), (2, 4), (4, 4), (4,))
+    d_input, d_model = drawn(random, 9, 10), drawn(random, 11, 14)
+    words = (drawn(random, 1, 3), drawn(random, 4, 8), d_input)
+    shapes = (words, (d_input, d_model), (d_model, d_model), (d_model,))
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
@@ -39,7 +42,7 @@ exercise = Exercise(
     explanation="One cell, used at every word. The loop cannot be exchanged for one big matrix product over all "
     "words, because each turn needs the result of the one before. What *can* be done for all words at once is "
     "`words @ w_input`, and fast implementations do it.",
-    cases=(Case(name="three sentences of five words", inputs=_inputs, points=2),),
+    cases=(Case(name="a few sentences", inputs=_inputs, points=2),),
     hints="""
 What has to be known before the third page can be written?
 

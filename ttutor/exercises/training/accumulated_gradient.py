@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -45,13 +46,14 @@ def reference(output_weight, parts):
 
 def _parts(random):
     """Parts of unequal length, each with its own amount of padding."""
-    parts = []
-    for n_positions, n_real in ((4, 3), (9, 7), (2, 2)):
-        hidden = 2 * torch.randn(n_positions, 5, generator=random, dtype=torch.float64)
-        targets = torch.randint(1, 11, (n_positions,), generator=random)
+    parts, d_model, vocab_size = [], drawn(random, 5, 6), drawn(random, 11, 14)
+    sizes = ((4, 3), (drawn(random, 9, 12), 7), (2, 2), (6, 5), (5, 4))
+    for n_positions, n_real in sizes[: drawn(random, 3, 5)]:
+        hidden = 2 * torch.randn(n_positions, d_model, generator=random, dtype=torch.float64)
+        targets = torch.randint(1, vocab_size, (n_positions,), generator=random)
         targets[n_real:] = 0
         parts.append((hidden, targets))
-    return torch.randn(11, 5, generator=random, dtype=torch.float64), parts
+    return torch.randn(vocab_size, d_model, generator=random, dtype=torch.float64), parts
 
 
 exercise = Exercise(
@@ -68,7 +70,7 @@ and show that your version gives the gradient of the large batch.""",
     explanation="It is a mean of means: each part weighs the same, however many real tokens it has, so a token "
     "of a small part weighs more than one of a large part. Count the real tokens of all parts first, add up "
     "sums, and divide by the count; or weight each part's mean by its share of the real tokens.",
-    cases=(Case(name="three parts of 3, 7 and 2 real tokens", inputs=_parts),),
+    cases=(Case(name="a few parts of different sizes", inputs=_parts),),
     hints="""
 Try two parts: one with a single short sentence, one with many long ones. How much does a token of each weigh?
 

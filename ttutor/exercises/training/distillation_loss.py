@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.exercises.facts import gradients, traced
 
@@ -38,19 +39,13 @@ def reference(student_logits, teacher_logits, temperature):
 
 
 def _ordinary(generator):
-    return (
-        2 * torch.randn(2, 3, 5, generator=generator),
-        2 * torch.randn(2, 3, 5, generator=generator),
-        3.0,
-    )
+    student, teacher = 2 * torch.randn(2, 2, 3, drawn(generator, 5, 7), generator=generator)
+    return student, teacher, drawn(generator, 5, 8) / 2
 
 
 def _hundreds(generator):
-    return (
-        300 * torch.randn(2, 4, 7, generator=generator),
-        300 * torch.randn(2, 4, 7, generator=generator),
-        0.5,
-    )
+    student, teacher = 100.0 * torch.rand(2, drawn(generator, 2, 3), 4, 7, generator=generator).argsort(dim=-1)
+    return student, teacher, 0.5
 
 
 exercise = Exercise(
@@ -69,8 +64,8 @@ and **not** the teacher's, although the logits that you are handed ask for one.
     reference=reference,
     solution=distillation_loss,
     cases=(
-        Case(name="ordinary logits and a temperature of 3", inputs=_ordinary, points=2),
-        Case(name="logits in the hundreds and a temperature of 0.5", inputs=_hundreds),
+        Case(name="ordinary logits and a temperature above 1", inputs=_ordinary, points=2),
+        Case(name="logits in the hundreds and a temperature below 1", inputs=_hundreds),
     ),
     hints="""
 Which of the two models is trained? What would happen to the teacher if the loss could move it too?

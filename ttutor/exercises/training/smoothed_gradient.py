@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -25,13 +26,15 @@ def reference(logits, targets, epsilon):
 
 
 def _ordinary(random):
-    logits = 2 * torch.randn(4, 7, generator=random, dtype=torch.float64)
-    return logits, torch.randint(7, (4,), generator=random), 0.1
+    n_positions, vocab_size = drawn(random, 4, 6), drawn(random, 7, 9)
+    logits = 2 * torch.randn(n_positions, vocab_size, generator=random, dtype=torch.float64)
+    return logits, torch.randint(vocab_size, (n_positions,), generator=random), drawn(random, 5, 15) / 100
 
 
 def _certain(random):
     """Logits hundreds apart and above a thousand; no row is certain of its target."""
-    order = torch.stack([torch.randperm(7, generator=random) for _ in range(4)])
+    vocab_size = drawn(random, 7, 9)
+    order = torch.stack([torch.randperm(vocab_size, generator=random) for _ in range(drawn(random, 3, 6))])
     return 300.0 * order.double(), order.argmin(dim=1), 0.3
 
 
@@ -52,7 +55,7 @@ is padding), and $\epsilon$ is spread over the whole vocabulary, the right token
     r"\ln 333{,}001 = 12.7$. Without smoothing the distance is infinite: there is no minimum, and the logits "
     r"grow for as long as the training lasts.",
     cases=(
-        Case(name="four positions and seven tokens", inputs=_ordinary),
+        Case(name="a few positions", inputs=_ordinary),
         Case(name="logits above a thousand", inputs=_certain),
     ),
     hints=r"""

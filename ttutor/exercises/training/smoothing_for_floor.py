@@ -54,8 +54,11 @@ $\ln V$. You may use the package's `smoothing_floor`, or write the floor out."""
     r"smoothed loss of 1.2 is below the floor of 1.377 and therefore impossible: it was measured without "
     r"smoothing, with another $\epsilon$, or with a bug.",
     cases=(
-        Case(name="a vocabulary of 11", inputs=lambda random: (11, drawn(random, 35, 45) / 100)),
-        Case(name="a floor of 5 nats", inputs=lambda random: (1000 * drawn(random, 33, 41), 5.0)),
+        Case(name="a small vocabulary", inputs=lambda random: (drawn(random, 10, 13), drawn(random, 35, 45) / 100)),
+        Case(
+            name="a floor of several nats",
+            inputs=lambda random: (1000 * drawn(random, 33, 41), drawn(random, 50, 95) / 10),
+        ),
     ),
     hints=r"""
 `smoothing_floor(37_000, epsilon)` grows with $\epsilon$.

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
@@ -32,9 +33,11 @@ def observe(answer, token_ids):
 
 
 def _unequal_lengths(generator):
-    words = [torch.randint(4, 50, (length,), generator=generator).tolist() for length in (6, 2, 4)]
+    lengths = (drawn(generator, 6, 9), 2, 4, 5)[: drawn(generator, 3, 4)]
+    words = [torch.randint(4, 50, (length,), generator=generator).tolist() for length in lengths]
     sentences = [[BOS_ID, *sentence, EOS_ID] for sentence in words]
-    return (torch.tensor([sentence + [PAD_ID] * (8 - len(sentence)) for sentence in sentences]),)
+    longest = max(map(len, sentences))
+    return (torch.tensor([sentence + [PAD_ID] * (longest - len(sentence)) for sentence in sentences]),)
 
 
 exercise = Exercise(
@@ -51,7 +54,7 @@ padding the loss leaves the place out, so there it does not matter what is read.
 """.strip(),
     reference=reference,
     solution=teacher_forcing,
-    cases=(Case(name="three sentences of unequal lengths", inputs=_unequal_lengths, points=2),),
+    cases=(Case(name="sentences of unequal lengths", inputs=_unequal_lengths, points=2),),
     hints="""
 Write one sentence of three words on paper, with its marks. What does the decoder know when it is to say the first word?
 And when it is to say `<eos>`?

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ttutor.embeddings import TokenEmbedding
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.encoder.gradient import gradient_like
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
@@ -26,16 +27,17 @@ def reference(token_ids, table):
 
 def _narrow(generator):
     """A width whose root is no whole number; the last token of the vocabulary is in the text, and token 0 twice."""
-    token_ids = torch.randint(11, (3, 5), generator=generator)
+    vocab_size = drawn(generator, 11, 14)
+    token_ids = torch.randint(vocab_size, (3, drawn(generator, 5, 6)), generator=generator)
     token_ids[0, 1] = token_ids[2, 4] = 0
-    token_ids[1, 2] = 10
-    return token_ids, torch.randn(11, 7, generator=generator)
+    token_ids[1, 2] = vocab_size - 1
+    return token_ids, torch.randn(vocab_size, one_of(generator, (7, 8, 10)), generator=generator)
 
 
 def _wide(generator):
     """A width whose root is whole, in float64; the last tokens of the vocabulary are not in the text."""
     token_ids = torch.randint(10, (2, 6), generator=generator)
-    return token_ids, torch.randn(13, 9, generator=generator, dtype=torch.float64)
+    return token_ids, torch.randn(13, one_of(generator, (4, 9)), generator=generator, dtype=torch.float64)
 
 
 def _rows_of_other_tokens(trial: Trial) -> str | None:
@@ -78,8 +80,8 @@ table; your function must not change the table's entries.
     reference=reference,
     solution=embed_tokens,
     cases=(
-        Case(name="seven features", inputs=_narrow),
-        Case(name="nine features in float64", inputs=_wide),
+        Case(name="a width whose root is no whole number", inputs=_narrow),
+        Case(name="a width whose root is whole, in float64", inputs=_wide),
     ),
     explanation="""
 Multiplying what was looked up, and not the table, leaves the table as it is for its second use as output projection,

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from ttutor.exercises.draws import one_of
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -21,10 +21,11 @@ def reference(nouns, verbs, every, remainder):
 
 
 def _sentences(random):
-    """Six nouns, five verbs and three adverbs, every combination once, in any order."""
-    nouns, verbs, _ = torch.cartesian_prod(torch.arange(6), torch.arange(5), torch.arange(3)).T
+    """Nouns, verbs and three adverbs, every combination once, in any order."""
+    nouns, verbs = torch.arange(drawn(random, 6, 8)), torch.arange(5)
+    nouns, verbs, _ = torch.cartesian_prod(nouns, verbs, torch.arange(3)).T
     order = torch.randperm(len(nouns), generator=random)
-    return nouns[order], verbs[order], 3, one_of(random, (1, 2))
+    return nouns[order], verbs[order], one_of(random, (3, 4, 5)), one_of(random, (1, 2))
 
 
 exercise = Exercise(
@@ -46,7 +47,7 @@ diagonal crosses every row and every column and covers none of them whole, so ea
 other partners, and no held-out pair is ever seen. Whoever is right on such a split has learned the parts and the rule
 that joins them.
 """.strip(),
-    cases=(Case(name="six nouns, five verbs and three adverbs", inputs=_sentences),),
+    cases=(Case(name="nouns, verbs and adverbs", inputs=_sentences),),
     hints="""
 Draw the table of nouns and verbs, and mark the pairs whose numbers add up to 1, 4 and 7. Which rows and columns are
 marked from end to end?

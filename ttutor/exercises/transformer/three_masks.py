@@ -41,13 +41,13 @@ def _name(place):
 
 def _inputs(generator):
     """Padding in the middle, too; token 0 is a word here; both sequences are of one length, so that all shapes fit."""
-    source_ids = torch.randint(0, 9, (3, 6), generator=generator)
-    target_ids = torch.randint(0, 9, (3, 6), generator=generator)
-    source_ids[0, 4:] = source_ids[2, 5] = 9
-    target_ids[1, drawn(generator, 3, 5) :] = target_ids[2, drawn(generator, 1, 4)] = 9
+    shape, pad_id = (drawn(generator, 3, 4), drawn(generator, 6, 8)), drawn(generator, 9, 12)
+    source_ids, target_ids = torch.randint(9, (2, *shape), generator=generator)
+    source_ids[0, 4:] = source_ids[2, 5] = pad_id
+    target_ids[1, drawn(generator, 3, 5) :] = target_ids[2, drawn(generator, 1, 4)] = pad_id
     source_ids[1, 0] = target_ids[0, 1] = 0
-    order = torch.randperm(3, generator=generator)
-    return source_ids[order], target_ids[order], 9
+    order = torch.randperm(shape[0], generator=generator)
+    return source_ids[order], target_ids[order], pad_id
 
 
 exercise = Exercise(
@@ -67,7 +67,7 @@ matter, and is left as it is.""",
 token, and the loss fell because the answer could be read. And the cross-attention's keys are the memory, so its mask
 says which *source* tokens are real. With lengths that differ, the second fault would have been an error in the first
 batch, as it is when the colleague's model writes: test with sizes that are pairwise different.""",
-    cases=(Case(name="source and target of six tokens", inputs=_inputs),),
+    cases=(Case(name="source and target of one length", inputs=_inputs),),
     hints="""
 For each of the three attentions ask: whose tokens are the keys?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
 
@@ -101,8 +102,8 @@ PROPERTIES = [
     ),
     fact(
         "numbers that an optimiser is handed",
-        28,
-        "For 7 tokens of width 4 there are 28 numbers to learn, and no others.",
+        lambda vocab_size, hidden: vocab_size * hidden.shape[-1],
+        "There are as many numbers to learn as the table has, tokens times width, and no others.",
         id="one_table",
     ),
     fact(
@@ -157,7 +158,8 @@ class Reference(nn.Module):
 
 
 def _sizes_and_hidden(generator):
-    return 7, torch.randn(2, 3, 4, generator=generator)
+    vocab_size, d_model = drawn(generator, 7, 9), drawn(generator, 4, 5)
+    return vocab_size, torch.randn(2, drawn(generator, 3, 6), d_model, generator=generator)
 
 
 exercise = Exercise(
@@ -172,7 +174,7 @@ gives, and the gradients of both uses add up. No bias, no scale.
     stub=TiedEmbedding,
     reference=Reference,
     solution=Solution,
-    cases=(Case(name="seven tokens of width four", inputs=_sizes_and_hidden, points=3),),
+    cases=(Case(name="a small vocabulary", inputs=_sizes_and_hidden, points=3),),
     hints="""
 How many numbers should `parameters()` hold, for 7 tokens of width 4? And after a training step, what keeps two tables
 equal?

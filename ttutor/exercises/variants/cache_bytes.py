@@ -1,6 +1,6 @@
 """Exercise: what the keys and values of a model with grouped queries weigh."""
 
-from ttutor.exercises.draws import drawn
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -16,9 +16,9 @@ def reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
     return sum(batch * n_layers * n_kv_heads * d_head * 4 for _ in kept)
 
 
-def _sizes(random):
-    """Layers, key/value heads and their width."""
-    return drawn(random, 3, 4), drawn(random, 5, 6), drawn(random, 8, 10)
+def _sizes(random, n_tokens):
+    """Layers, key/value heads and their width, tokens and texts."""
+    return drawn(random, 3, 4), drawn(random, 5, 6), drawn(random, 8, 10), n_tokens, one_of(random, (1, 7, 12))
 
 
 exercise = Exercise(
@@ -41,9 +41,9 @@ bytes for each sequence, and eight times that with 64 key/value heads, 10.7 bill
 what grouped queries make small.
 """.strip(),
     cases=(
-        Case(name="a cache that keeps everything", inputs=lambda random: (*_sizes(random), 11, 7, None)),
-        Case(name="a text shorter than the window", inputs=lambda random: (*_sizes(random), 11, 7, 13)),
-        Case(name="a text longer than the window", inputs=lambda random: (*_sizes(random), 17, 7, 13)),
+        Case(name="a cache that keeps everything", inputs=lambda random: (*_sizes(random, 11), None)),
+        Case(name="a text shorter than the window", inputs=lambda random: (*_sizes(random, 11), drawn(random, 13, 15))),
+        Case(name="a text longer than the window", inputs=lambda random: (*_sizes(random, 17), drawn(random, 13, 15))),
     ),
     hints="""
 Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?

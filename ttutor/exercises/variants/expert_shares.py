@@ -21,7 +21,7 @@ def reference(scores, n_chosen):
 
 
 def _scores(generator):
-    return torch.randn(drawn(generator, 8, 11), 6, generator=generator) - 1, drawn(generator, 2, 4)
+    return torch.randn(drawn(generator, 8, 11), drawn(generator, 5, 7), generator=generator) - 1, drawn(generator, 2, 4)
 
 
 exercise = Exercise(
@@ -40,7 +40,7 @@ The softmax is taken over the chosen scores alone, so that the shares of a token
 The same comes of a softmax over all experts whose chosen entries are divided by their sum. The zeros are the point: an
 expert with share 0 need not be run for that token, and a model with many experts costs as much as one with few.
 """.strip(),
-    cases=(Case(name="a few of six experts", inputs=_scores, points=2),),
+    cases=(Case(name="a few of several experts", inputs=_scores, points=2),),
     hints="""
 Which axis holds the experts of one token? What should the shares of a token sum to?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -46,12 +47,13 @@ def reference(token_ids, draw, random_ids, mask_id):
 
 
 def _text(random):
-    token_ids = torch.randint(5, 40, (6, 12), generator=random)
-    draw = 0.4 * torch.rand(6, 12, generator=random)
+    shape = drawn(random, 5, 7), drawn(random, 10, 13)
+    token_ids = torch.randint(5, 40, shape, generator=random)
+    draw = 0.4 * torch.rand(*shape, generator=random)
     draw[0, :6] = torch.tensor([0.02, 0.11, 0.122, 0.131, 0.138, 0.148])
     draw[1, :3] = torch.tensor([0.5, 0.85, 0.95])
-    shift = torch.randint(1, 35, (6, 12), generator=random)
-    return token_ids, draw, (token_ids - 5 + shift) % 35 + 5, 4
+    shift = torch.randint(1, 35, shape, generator=random)
+    return token_ids, draw, (token_ids - 5 + shift) % 35 + 5, drawn(random, 1, 4)
 
 
 exercise = Exercise(
@@ -74,7 +76,7 @@ fates have to lie inside the part that was selected, at $0.8 \\cdot 0.15 = 0.12$
 is easy to overlook, since the number that everybody checks, 15 % selected, is right. The measurements
 beside the chapter have a BERT that was trained in just this way: the block "100, 0, 0".
 """.strip(),
-    cases=(Case(name="six rows of twelve tokens", inputs=_text),),
+    cases=(Case(name="several rows of tokens", inputs=_text),),
     hints="""
 Take the selected tokens alone. How large can their draw be?
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -27,17 +28,18 @@ def reference(token_ids, chosen, guesses, pad_id):
 
 
 def _text(random):
-    token_ids = torch.randint(5, 20, (4, 9), generator=random)
-    chosen = torch.rand(4, 9, generator=random) < 0.4
-    lucky = torch.rand(4, 9, generator=random) < 0.3
+    shape, pad_id = (drawn(random, 4, 5), drawn(random, 9, 11)), drawn(random, 0, 3)
+    token_ids = torch.randint(5, 20, shape, generator=random)
+    chosen = torch.rand(*shape, generator=random) < 0.4
+    lucky = torch.rand(*shape, generator=random) < 0.3
     chosen[0, :4] = torch.tensor([True, True, False, False])
     chosen[1, :2] = True
     lucky[0, :4] = torch.tensor([True, False, True, False])
-    other = (token_ids - 5 + torch.randint(1, 15, (4, 9), generator=random)) % 15 + 5
+    other = (token_ids - 5 + torch.randint(1, 15, shape, generator=random)) % 15 + 5
     guesses = torch.where(lucky, token_ids, other)
-    for row, length in enumerate((9, 7, 6, 8)):
-        token_ids[row, length:], chosen[row, length:] = 3, False
-    return token_ids, chosen, guesses[chosen], 3
+    for row, length in enumerate((shape[1], 7, 6, 8)):
+        token_ids[row, length:], chosen[row, length:] = pad_id, False
+    return token_ids, chosen, guesses[chosen], pad_id
 
 
 exercise = Exercise(
@@ -57,7 +59,7 @@ A lucky guess is the original token and is labelled so: the question is what sta
 therefore come from comparing the text that is read with the original, and not from `chosen`. As the small model learns,
 its guesses become lucky more often, and fewer and fewer positions are "replaced".
 """.strip(),
-    cases=(Case(name="four rows in which some guesses are right", inputs=_text),),
+    cases=(Case(name="rows in which some guesses are right", inputs=_text),),
     hints="""
 What should the label be where the guess happens to be the original token?
 

@@ -5,6 +5,7 @@ from einops import reduce
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -35,8 +36,10 @@ def reference(weights):
     return row[1:] / row[1:].sum()
 
 
-def _three_layers(random):
-    return (torch.randn(3, 2, 6, 6, generator=random, dtype=torch.float64).mul(2).softmax(dim=-1),)
+def _layers(random):
+    n_tokens = drawn(random, 6, 9)
+    shape = drawn(random, 3, 5), drawn(random, 2, 3), n_tokens, n_tokens
+    return (torch.randn(*shape, generator=random, dtype=torch.float64).mul(2).softmax(dim=-1),)
 
 
 exercise = Exercise(
@@ -58,7 +61,7 @@ rollout of a model whose layers run in the opposite order. A product of tables w
 to one in either order, so that the test everybody writes cannot see it. A test that can: two layers that differ, and
 the two sums written out for one token.
 """.strip(),
-    cases=(Case(name="three layers of two heads", inputs=_three_layers, points=2),),
+    cases=(Case(name="three layers or more", inputs=_layers, points=2),),
     hints="""
 Write down for two layers what token 0 is made of behind the second, in terms of tokens behind the first.
 

@@ -5,6 +5,7 @@ from einops import repeat
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.exercises.facts import gradients, traced
 
@@ -43,11 +44,11 @@ def _images(generator, batch, n_patches, d_model):
 
 
 def _three_images(generator):
-    return _images(generator, 3, 5, 4)
+    return _images(generator, 3, drawn(generator, 5, 8), 4)
 
 
 def _one_image(generator):
-    return _images(generator, 1, 6, 3)
+    return _images(generator, 1, 6, drawn(generator, 3, 5))
 
 
 exercise = Exercise(
@@ -58,7 +59,8 @@ An encoder gives one vector for each token, but a classifier needs one for the i
 the patches, the class token: a learned vector, the same for every image, in which the layers can gather what they need.
 
 Write the step that does it: put `class_token` before the patches of every image, then add to each token its row of
-`positions`. The table has one row more than there are patches; its first row is the class token's.
+`positions`. The table has one row more than there are patches; its first row is the class token's. Gradients flow back
+to `class_token` and `positions`, which are learned.
 """.strip(),
     reference=reference,
     solution=add_class_token,
@@ -67,7 +69,7 @@ The class token is the same for all images, so it is repeated along the batch an
 images then add up in one vector. Positions are added after joining, because the class token has one too.
 """.strip(),
     cases=(
-        Case(name="three images of five patches", inputs=_three_images, points=2),
+        Case(name="three images", inputs=_three_images, points=2),
         Case(name="a single image", inputs=_one_image),
     ),
     hints="""

@@ -8,6 +8,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.variants.patches import patchify, unpatchify
 
@@ -59,10 +60,12 @@ def _model(kernel, images):
 
 
 def _a_wide_image(random):
-    kernel = torch.randn(5, 2, 6, 9, generator=random, dtype=torch.float64)
-    picture, fill = torch.randn(2, 2, 6, 9, generator=random, dtype=torch.float64)
+    n_rows, n_columns, patch_size = drawn(random, 2, 3), drawn(random, 4, 5), drawn(random, 2, 4)
+    shape = drawn(random, 1, 3), n_rows * patch_size, n_columns * patch_size
+    kernel = torch.randn(drawn(random, 4, 6), *shape, generator=random, dtype=torch.float64)
+    picture, fill = torch.randn(2, *shape, generator=random, dtype=torch.float64)
     picture, fill = picture + 1, fill - 1
-    scores = torch.randn(2, 3, generator=random, dtype=torch.float64)
+    scores = torch.randn(n_rows, n_columns, generator=random, dtype=torch.float64)
     model = partial(_model, kernel)
     lowest = int(model(picture[None])[0].argmin())
     return model, picture, fill, scores, lowest if lowest else 1
@@ -84,7 +87,7 @@ The two ends are the same for every map: the image as it is, and the fill. What 
 falls between them, and only in comparison: with a random order, with an order by brightness, and with the best order
 that you can find. What is filled in matters too. Black squares are something the model has never seen.
 """.strip(),
-    cases=(Case(name="six squares in two rows", inputs=_a_wide_image, points=2),),
+    cases=(Case(name="squares in a few rows", inputs=_a_wide_image, points=2),),
     hints="""
 How many probabilities are there for six squares? Which of them are the same for every map?
 

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.exercises.facts import gradients, traced
 
@@ -39,8 +40,9 @@ def observe(answer, table, side):
     return {"the table": came, "the old table's gradient": gradient}
 
 
-def _three_to_five(random):
-    return torch.randn(10, 4, generator=random, dtype=torch.float64), 5
+def _finer(random):
+    old = drawn(random, 3, 5)
+    return torch.randn(old**2 + 1, drawn(random, 4, 5), generator=random, dtype=torch.float64), drawn(random, 6, 8)
 
 
 exercise = Exercise(
@@ -50,7 +52,8 @@ exercise = Exercise(
 A model was trained on small images, and is to read larger ones with patches of the same size: there are more patches
 than positions. Make a new table by interpolating the old one in two dimensions, linearly in each (`bilinear`, and the
 corners of the *image* kept in place, not the centres of the corner patches: `align_corners=False`). The first row is
-the class token's, which stands nowhere in the image; the others are a square grid, row by row.
+the class token's, which stands nowhere in the image; the others are a square grid, row by row. Gradients flow back to
+the old table.
 """.strip(),
     reference=reference,
     solution=resized_positions,
@@ -59,7 +62,7 @@ To interpolate along the sequence instead would blend the last patch of each row
 neighbours in the list and opposite borders in the image. This is the one place, beside the cutting, where the authors
 put the image's two dimensions into the model by hand.
 """.strip(),
-    cases=(Case(name="a grid of 3 x 3 that becomes 5 x 5", inputs=_three_to_five, points=2),),
+    cases=(Case(name="a grid that becomes finer", inputs=_finer, points=2),),
     hints="""
 Which rows of the table have a place in the image? Which are neighbours there and not in the list?
 
