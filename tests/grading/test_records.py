@@ -34,7 +34,8 @@ def test_a_record_comes_back_as_it_was(tmp_path) -> None:
     )
     write_record(tmp_path / "records" / "ada.json", record)
     assert read_record(tmp_path / "records" / "ada.json") == record
-    assert json.loads((tmp_path / "records" / "ada.json").read_text())["total"] == 1.8
+    written = json.loads((tmp_path / "records" / "ada.json").read_text())
+    assert (written["state"], written["total"]) == ("look", 1.8)
     write_record(tmp_path / "bo.json", recorded(notes=("\ud800",)))
     assert read_record(tmp_path / "bo.json").mark.notes == ("?",)  # no text that cannot be written stops a run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -12,6 +13,8 @@ from tests.grading.bench import handed_in, homework
 from tests.grading.red_team import ATTEMPTS, HEAD, UNUSUAL
 from tests.grading.right_answers import ORDINARY
 from tests.grading.right_answers import UNUSUAL as MORE_UNUSUAL
+from tests.grading.second_red_team import ATTEMPTS as MORE_ATTEMPTS
+from tests.grading.second_red_team import RIGHT as TEN_RIGHT
 from ttutor.exercises import exercises, find
 from ttutor.exercises.judge import judge
 from ttutor.exercises.mutation import source_of
@@ -23,6 +26,8 @@ from ttutor.grading.vocabulary import strange_words, vocabulary_of
 from ttutor.grading.worker.reader import read_file
 
 SOFTMAX = "attention.softmax"
+TEN = tuple(dict.fromkeys(exercise_id for exercise_id, _ in MORE_ATTEMPTS.values()))
+STYLES = [*ORDINARY, *MORE_UNUSUAL, *((one, text) for text in TEN_RIGHT for one in TEN)]
 BODY = "powers = (scores - scores.amax(dim, keepdim=True)).exp()\n    return powers / powers.sum(dim, keepdim=True)\n"
 
 
@@ -92,11 +97,11 @@ def test_what_leads_elsewhere_is_listed_with_its_line(body):
     assert any(f"`{STRANGE[body]}`" in one and one.startswith("hw1.py, line ") for one in found), found
 
 
-@pytest.mark.parametrize(
-    ("exercise_id", "text"), [*ORDINARY, *MORE_UNUSUAL], ids=lambda one: one if "\n" not in one else ""
-)
-def test_right_answers_in_many_styles_pass_and_are_not_listed(exercise_id, text):
-    exercise, names = find(exercise_id), {"__name__": "answers"}
+@pytest.mark.parametrize(("exercise_id", "text"), STYLES, ids=lambda one: one if "\n" not in one else "")
+def test_right_answers_in_many_styles_pass_and_are_not_listed(exercise_id, text, monkeypatch):
+    exercise, module = find(exercise_id), ModuleType("answers")
+    monkeypatch.setitem(sys.modules, "answers", module)  # dataclasses look there
+    names = vars(module)
     exec(compile(text, "<answer>", "exec"), names)
     name = exercise.name if exercise.name in names else f"my_{exercise.name}"
     assert listed(exercise_id, text, name) == ()
@@ -135,6 +140,28 @@ def test_a_helper_may_have_any_name_and_attributes_of_its_own():
     assert softmax(f"input(1); {BODY}", head) == ()
 
 
+STEPS = "@dataclass\nclass Adam:\n    steps: int = 0\n"
+FOREIGN = {
+    "is anything at another place": f"{STEPS}def help(o):\n    a = Adam()\n    a = o\n    a.steps = 2",
+    "is what came in": f"{STEPS}def help(a):\n    a.steps = 2",
+    "is in a loop": f"{STEPS}def help(o):\n    for a in [o]: a.steps = 2\n    a = Adam()",
+    "is what another function makes": f"{STEPS}def help(o):\n    Adam = lambda: o\n    a = Adam()\n    a.steps = 2",
+    "is counted wrongly": f"{STEPS}def help(o):\n    *b, a = 1, Adam(), o\n    a.steps = 2",
+    "is what a decorator makes": STEPS.replace("@dataclass", "@partial(max, default=0)")
+    + "def help(o):\n    a = Adam()\n    a.steps = 2",
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_an_object_may_be_given_attributes_where_it_is_ones_own_alone(case):
+    head = "from dataclasses import dataclass\nfrom functools import partial\n"
+    own = (
+        f"{STEPS}class Box: pass\ndef help(x):\n    a, b = Adam(), Box()\n    a.steps = b.count = 2\n    return b.count"
+    )
+    assert softmax(f"help(1); {BODY}", head + own) == ()
+    assert any("`a.steps" in one for one in softmax(f"help(1); {BODY}", head + FOREIGN[case]))
+
+
 def test_words_of_the_statement_are_words_of_the_exercise_and_forbidden_ones_are_not():
     words = vocabulary_of(find("positions.position_table"))
     assert words.has("register_buffer")
@@ -157,16 +184,16 @@ def test_a_listed_answer_keeps_its_points_and_waits_where_that_is_asked_for(fork
 @pytest.mark.timeout(3600)
 def test_no_attack_gains_a_point_that_is_not_listed(forks):
     gained = []
-    for exercise_id, text in ATTEMPTS:
+    for exercise_id, text in [*ATTEMPTS, *MORE_ATTEMPTS.values()]:
         (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
         gained += [text] if mark.earned and not mark.warnings else []
     assert gained == []
-    assert len(ATTEMPTS) > 40
+    assert len(ATTEMPTS) + len(MORE_ATTEMPTS) > 70
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_unusual_right_answers_earn_their_points_and_are_not_listed(forks):
-    for exercise_id, text in [*UNUSUAL, *ORDINARY, *MORE_UNUSUAL]:
+    for exercise_id, text in [*UNUSUAL, *STYLES]:
         (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
         assert (mark.state, mark.warnings) == (State.OK, ()), text

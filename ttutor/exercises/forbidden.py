@@ -1,8 +1,9 @@
-"""Forbidden functions are made useless while an answer runs: below Python, so that no other way to them is left.
+"""Forbidden functions are made useless while an answer runs: below Python, whatever name they are called by.
 
 Every operator of PyTorch goes through its dispatcher, whoever calls it: a method, a table, a subclass, TorchScript,
-another operator. There the kernels of a forbidden function and of its relatives are overridden by one that raises.
-Functions and classes that are written in Python lose their code, so that every name they have leads to the same error.
+`vmap`, another operator. There the kernels of a forbidden function and of its relatives are overridden by one that
+raises, those that compose it from other operators too. Functions and classes that are written in Python lose their
+code, so that every name they have leads to the same error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -23,7 +24,14 @@ __all__ = ["Shortcut", "disable", "kernels_of", "relatives_of", "without"]
 LIBRARIES = ("torch", "ttutor", "numpy", "scipy", "sklearn", "transformers", "jax")
 """Only their functions are forbidden: a student may give a helper any name."""
 OWN = "ttutor.exercises"
-BACKENDS = ("CPU", "MkldnnCPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
+EVERYWHERE = ("CPU", "FuncTorchBatched", "FuncTorchVmapMode")
+"""Where kernels are overridden whether or not there are some: `vmap` takes some operators apart by itself."""
+ELSEWHERE = (
+    *("MkldnnCPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU"),
+    *("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"),
+)
+WRITTEN_OUT = ("torch._decomp", "torch._refs", "torch.optim")
+"""Where PyTorch has its operators and its optimisers in Python: whatever has a family's name there belongs to it."""
 ATTENTION = "multi_head_attention_forward MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer"
 READY_MADE = "flex_attention scaled_dot_product_attention"
 BACKWARD = (
@@ -35,7 +43,10 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "softmax|scaled_dot_product|_attention|transformer_encoder",
         f"softmax log_softmax softmin gumbel_softmax Softmax LogSoftmax Softmin Softmax2d {ATTENTION} {READY_MADE}",
     ),
-    "layernorm": ("(layer|group|batch|instance|rms)_?norm", "LayerNorm GroupNorm RMSNorm layer_norm rms_norm"),
+    "layernorm": (
+        "(layer|group|batch|instance|rms)_?norm|::_normalize$",
+        "LayerNorm GroupNorm RMSNorm layer_norm rms_norm",
+    ),
     "scaleddotproduct": ("scaled_dot_product|_attention|transformer_encoder", f"{ATTENTION} {READY_MADE}"),
     "multiheadattention": ("multi_head_attention|transformer_encoder", ATTENTION),
     "dropout": (
@@ -45,9 +56,13 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "rnn": ("rnn", "RNN RNNCell RNNBase"),
     "lstm": ("lstm", "LSTM LSTMCell"),
     "crossentropy": ("nll_loss|cross_entropy", "cross_entropy nll_loss CrossEntropyLoss NLLLoss gaussian_nll_loss"),
-    "adam": ("_fused_adam", "Adam AdamW Adamax NAdam RAdam adam adamw adamax nadam radam Optimizer"),
-    "sgd": ("_fused_sgd", "SGD sgd"),
+    "adam": (
+        "_(fused|single_tensor|multi_tensor)_(n|r)?adam",
+        "Adam AdamW Adamax NAdam RAdam adam adamw adamax nadam radam Optimizer",
+    ),
+    "sgd": ("_(fused|single_tensor|multi_tensor)_sgd", "SGD sgd"),
     "silu": ("silu", "silu SiLU"),
+    "glu": ("::_?glu", "glu GLU"),
     "gelu": ("gelu", "gelu GELU"),
     "pixelunshuffle": ("pixel_unshuffle", "pixel_unshuffle PixelUnshuffle"),
     "backward": ("dual|_fw_primal", BACKWARD),
@@ -74,10 +89,15 @@ def kernels_of(forbids: Sequence[str]) -> dict[str, str]:
 def _kernels_of(forbids: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in reversed(forbids):
-        patterns = [pattern for pattern, _ in _families(name)]
-        wanted = re.compile("|".join(patterns) if patterns else rf"::_?{re.escape(name)}_?(\.|$)")
-        found |= dict.fromkeys(filter(wanted.search, torch._C._dispatch_get_all_op_names()), name)
+        found |= dict.fromkeys(filter(_pattern(name).search, torch._C._dispatch_get_all_op_names()), name)
     return found
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """What the names of operators have in common on which a forbidden function rests."""
+    patterns = [pattern for pattern, _ in _families(name)]
+    return re.compile("|".join(patterns) if patterns else rf"::_?{re.escape(name)}_?(\.|$)")
 
 
 def relatives_of(forbids: Sequence[str]) -> dict[str, str]:
@@ -147,9 +167,9 @@ def _override_kernels(forbids: Sequence[str]) -> list[Any]:
             if space not in libraries:
                 libraries[space] = torch._C._dispatch_library("IMPL", space, "", "forbidden.py", 0)
             refuse = _raiser(name)
-            for backend in BACKENDS:
-                if backend == "CPU" or torch._C._dispatch_has_kernel_for_dispatch_key(operator, backend):
-                    libraries[space].impl(rest, backend, refuse)
+            there = [key for key in ELSEWHERE if torch._C._dispatch_has_kernel_for_dispatch_key(operator, key)]
+            for key in (*EVERYWHERE, *there):
+                libraries[space].impl(rest, key, refuse)
     return list(libraries.values())
 
 
@@ -172,12 +192,19 @@ def _empty_functions(forbids: Sequence[str], kept: list[tuple[types.FunctionType
 def _python_functions(forbids: tuple[str, ...], n_modules: int) -> list[tuple[types.FunctionType, types.CodeType]]:
     """The functions in Python that are forbidden, each with code that raises; looked for when modules are added."""
     wanted, found = relatives_of(forbids), []
-    for module in [module for name, module in sys.modules.items() if _counts(name)]:
-        for word in wanted.keys() & vars(module).keys():
+    for name, module in [(name, module) for name, module in sys.modules.items() if _counts(name)]:
+        here = _written_out(forbids, vars(module)) | wanted if name.startswith(WRITTEN_OUT) else wanted
+        for word in here.keys() & vars(module).keys():
             for function in _functions(vars(module)[word]):
                 if _counts(function.__module__ or ""):
-                    found.append((function, _refusing(function.__code__, wanted[word])))
+                    found.append((function, _refusing(function.__code__, here[word])))
     return found
+
+
+def _written_out(forbids: tuple[str, ...], names: Iterable[str]) -> dict[str, str]:
+    """Those of a module's names that belong to a forbidden function, as an operator's name would."""
+    wanted = [(forbidden, _pattern(forbidden)) for forbidden in reversed(forbids)]
+    return {name: forbidden for forbidden, pattern in wanted for name in names if pattern.search(f"::{name}")}
 
 
 def _counts(module: str) -> bool:

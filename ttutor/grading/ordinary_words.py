@@ -20,7 +20,8 @@ BUILTINS = frozenset(
 MODULES = frozenset(
     """
     torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.optim torch.linalg torch.nn.parameter
-    torch.nn.modules numpy math cmath einops jaxtyping typing collections collections.abc itertools functools
+    torch.nn.modules torch.distributions
+    numpy math cmath einops jaxtyping typing collections collections.abc itertools functools
     dataclasses random copy abc enum heapq bisect fractions statistics numbers decimal __future__
     """.split()
 )
@@ -74,7 +75,8 @@ _TENSORS = """
     scaled_dot_product_attention glu binary_cross_entropy_with_logits mse set_default_dtype vector_norm matrix_norm
     solve inv pinv lstsq eigh eigvalsh eig qr matrix_rank multi_dot long int uint8 bool indices logit matrix_exp
     special ndtr expit entr gammaln autograd jacobian hessian erfinv logcumsumexp cosine_similarity pixel_unshuffle
-    pixel_shuffle clamp_min_ clamp_max_ is_cuda names storage_offset stride is_contiguous
+    pixel_shuffle clamp_min_ clamp_max_ is_cuda names storage_offset stride is_contiguous complex64 complex128
+    distributions Normal Bernoulli Uniform cdf
 """
 _NEURAL = """
     nn functional Module Parameter ModuleList ModuleDict Sequential Linear Embedding Identity Conv1d Conv2d Dropout

@@ -96,7 +96,7 @@ def key_of(submission: Submission, about: Mapping[str, Any]) -> str:
 
 def write_record(path: Path, record: Record) -> None:
     """Write a record, unless the very same one stands there."""
-    table = {"total": record.total} | asdict(record)
+    table = {"state": record.state, "total": record.total} | asdict(record)
     for one in (table["mark"], *table["mark"]["exercises"]):
         for name in UNSTABLE:
             one.pop(name, None)

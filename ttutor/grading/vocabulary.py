@@ -15,7 +15,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -28,6 +28,7 @@ from ttutor.exercises.mutation import source_of
 from ttutor.exercises.source import imports
 from ttutor.grading.answer import Piece
 from ttutor.grading.ordinary_words import ATTRIBUTES, BASES, BUILTINS, METHODS, MODULES, OVERRIDABLE, READABLE, SETTABLE
+from ttutor.grading.own_words import OwnWords, class_words, own_words, root_of
 
 MOST_LISTED = 12
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -48,8 +49,6 @@ FOREIGN = (
 """What an answer can get hold of that is not its own: an attribute of theirs stays theirs, whatever has its name."""
 COPIES_NAMED = frozenset(("assigned", "updated"))
 """Arguments of `functools.wraps` that make it read attributes by their names."""
-NAMES_A_PART = frozenset("register_buffer register_parameter register_module add_module".split())
-"""Methods of a module whose first argument is the name of an attribute."""
 DANGEROUS = frozenset("getattr setattr delattr vars globals locals eval exec compile open dir breakpoint".split())
 """Functions that are listed even where an answer gives their name to something of its own."""
 
@@ -85,7 +84,7 @@ def strange_words(exercise: Exercise, pieces: Sequence[Piece]) -> tuple[str, ...
             trees.append((piece, ast.parse(piece.source)))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return (f"{piece.where}, line {piece.line}: this cannot be read here ({type(error).__name__})",)
-    own = _own_words([tree for _, tree in trees])
+    own = own_words([tree for _, tree in trees])
     found: dict[str, None] = {}
     for piece, tree in trees:
         for line, what in sorted(set(_Reader(vocabulary_of(exercise), own).strange(tree))):
@@ -122,80 +121,6 @@ def _words_at(node: ast.AST) -> Iterator[str]:
 
 def _is_dunder(word: str) -> bool:
     return word.startswith("__")
-
-
-@dataclass(frozen=True)
-class _Own:
-    """What an answer's text itself names: variables and functions, attributes that it gives, and what it imports."""
-
-    names: set[str] = field(default_factory=set)
-    attributes: set[str] = field(default_factory=set)
-    modules: dict[str, str] = field(default_factory=dict)
-    classes: set[str] = field(default_factory=set)
-
-
-def _own_words(trees: list[ast.Module]) -> _Own:
-    own = _Own()
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            own.names.add(node.name)
-        elif isinstance(node, ast.ClassDef):
-            own.names.add(node.name)
-            own.classes.add(node.name)
-            own.attributes.update(_class_words(node))
-        elif isinstance(node, ast.arg):
-            own.names.add(node.arg)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            own.names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _root(node) == "self":
-            own.attributes.add(node.attr)
-        elif isinstance(node, ast.Call) and (name := _named_part(node)):
-            own.attributes.add(name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            own.modules.update(_imported(node))
-            own.names.update(own.modules)
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name:
-            own.names.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            own.names.add(node.rest)
-    return own
-
-
-def _named_part(node: ast.Call) -> str:
-    """The attribute that a module gets by `self.register_buffer("name", ...)` and the like, or ""."""
-    match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id="self"), attr=method), args=[ast.Constant(value=str() as name), *_]
-        ) if method in NAMES_A_PART:
-            return name
-    return ""
-
-
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, each with what it stands for."""
-    for alias in node.names:
-        if isinstance(node, ast.ImportFrom):
-            yield alias.asname or alias.name, f"{node.module}.{alias.name}"
-        else:
-            first = alias.name.partition(".")[0]
-            yield alias.asname or first, alias.name if alias.asname else first
-
-
-def _class_words(node: ast.ClassDef) -> Iterator[str]:
-    """The methods and attributes that a class defines in its body."""
-    for one in node.body:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield one.name
-        elif isinstance(one, (ast.Assign, ast.AnnAssign)):
-            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-            yield from (target.id for target in targets if isinstance(target, ast.Name))
-
-
-def _root(node: ast.AST) -> str:
-    """The name with which a chain of attributes, calls and indices begins."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call, ast.Starred)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _written(node: ast.Attribute) -> str:
@@ -247,7 +172,7 @@ def _is_underscores(node: ast.expr) -> bool:
 class _Reader:
     """Reads one piece of an answer."""
 
-    def __init__(self, vocabulary: Vocabulary, own: _Own) -> None:
+    def __init__(self, vocabulary: Vocabulary, own: OwnWords) -> None:
         self.vocabulary, self.own = vocabulary, own
         self.is_base: set[int] = set()  # what an attribute is taken of
         self.asks_a_kind: set[int] = set()  # the name `type` where it is asked for one thing's kind
@@ -282,7 +207,7 @@ class _Reader:
                 case ast.Constant(value=str() as text) if ("__" in text and text != "__main__") or FORMAT.search(text):
                     yield node.lineno, text.strip()[:60]
                 case ast.Subscript(value=kind, slice=inner):
-                    yield from self._annotation(inner, self.own.modules.get(_root(kind), "").startswith("jaxtyping"))
+                    yield from self._annotation(inner, self.own.modules.get(root_of(kind), "").startswith("jaxtyping"))
 
     def _name(self, node: ast.Name) -> Iterator[tuple[int, str]]:
         known = (node.id in self.own.names and node.id not in DANGEROUS) or node.id in BUILTINS or node.id == "__name__"
@@ -292,7 +217,7 @@ class _Reader:
             yield node.lineno, f"{node.id}, a module, as a value"
 
     def _attribute(self, node: ast.Attribute) -> Iterator[tuple[int, str]]:
-        root = _root(node.value)
+        root = root_of(node.value)
         is_text = isinstance(node.value, ast.Constant) and node.attr == "format"
         if not (is_text or self._may_stand(node.attr, root)):
             yield node.lineno, _written(node)
@@ -321,7 +246,7 @@ class _Reader:
 
     def _may_be_set(self, node: ast.Attribute, root: str) -> bool:
         """Whether an attribute may be given a value: of one's own object or class, or one that is made to be set."""
-        if isinstance(node.value, ast.Name) and (root == "self" or root in self.own.classes):
+        if isinstance(node.value, ast.Name) and (root == "self" or root in self.own.classes | self.own.made):
             return node.attr in SETTABLE or not hasattr(nn.Module, node.attr)
         return root not in self.own.modules and node.attr in SETTABLE
 
@@ -346,7 +271,7 @@ class _Reader:
             is_own = isinstance(name, ast.Name) and word in self.own.classes
             if not (is_own or word in BASES or (word in self.vocabulary.words and word.endswith("Module"))):
                 yield node.lineno, f"class {node.name}({word or '...'})"
-        for word in _class_words(node) if node.bases else ():
+        for word in class_words(node) if node.bases else ():
             if hasattr(nn.Module, word) and word not in OVERRIDABLE and not _is_dunder(word):
                 yield node.lineno, f"{node.name}.{word}"
 

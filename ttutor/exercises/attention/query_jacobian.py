@@ -45,8 +45,8 @@ scores are $s_j = c\, q \cdot k_j$. Show that
 $$\frac{\partial o}{\partial q} = c \sum_j A_j\,(v_j - o)(k_j - \bar k)^\top, \qquad \bar k = \sum_j A_j k_j,$$
 
 the *covariance of values and keys* under the weights, times the scale $c = 1/\sqrt{d_\mathrm{head}}$. Read three
-answers from it to one question: when can a query learn nothing? Then write the formula as code, without autograd;
-the check compares it with autograd's.""",
+answers from it to one question: when can a query learn nothing? Then write the formula as code, without autograd
+and without quotients of small differences; the check compares it with autograd's.""",
     reference=reference,
     solution=query_jacobian,
     explanation=r"From hints 2 and 3, $\partial o/\partial q = c\sum_l A_l (v_l - o) k_l^\top$. Since $\sum_l "
@@ -109,3 +109,16 @@ def equal_values_teach_nothing(trial: Trial) -> str | None:
     if largest < 1e-9:
         return None
     return f"I gave all keys the same value, and your Jacobian still has an entry of {largest.item():.2g}."
+
+
+@exercise.must_hold(
+    "Only the distances of the values from their mean count: moving all values by the same amount changes nothing. Is "
+    "this the formula, or a quotient of small differences?",
+    always=True,
+)
+def only_distances_of_values_count(trial: Trial) -> str | None:
+    query, key, value = trial.inputs
+    off = (trial.run(query, key, value + 1e7) - trial.value).abs().max() / trial.value.abs().max()
+    if off < 3e-7:
+        return None
+    return f"I moved all values by ten million, and your Jacobian is off by {off.item():.2g} of its largest entry."

@@ -54,7 +54,8 @@ and `w_out` is $W_2^\top$. Write the network $\big(\phi(x W_g) \odot x W_1\big)\
 activations $\phi$ of the gate. With `activation="silu"` it is SwiGLU, and $\phi(z) = z\,\sigma(z)$ with the logistic
 function $\sigma$; with `activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(z)$, where $\Phi(z) = \tfrac12\big(1 +
 \mathrm{erf}(z/\sqrt2)\big)$ is the share of a standard normal distribution below $z$ (`torch.erf` is the function erf),
-exactly and not by its approximation with a tanh. Write both out: PyTorch's own SiLU and GELU are not allowed here.
+exactly and not by its approximation with a tanh. Write both out: PyTorch's own SiLU, GELU and GLU are not
+allowed here.
 """.strip(),
     reference=reference,
     solution=gated_network,
@@ -74,7 +75,7 @@ One product gives both wide vectors side by side. Which features are the gate's?
 
 Only the first half goes through the activation; then both are multiplied and narrowed.
 """,
-    forbids=("silu", "gelu", "GatedFeedForward", "SiLU", "GELU"),
+    forbids=("silu", "gelu", "glu", "GatedFeedForward", "SiLU", "GELU", "GLU"),
     difficulty=1,
     minutes=15,
     section="09-variants",
