@@ -80,8 +80,8 @@ $\\min(p(x), q(x))$; or it is drawn after a refusal, which gives each token just
 missing. The two add up to $p(x)$: the text is the large model's, whatever the small one guesses.
 """.strip(),
     cases=(
-        Case(name="the third draft is refused", inputs=_third_refused),
-        Case(name="all drafts are kept", inputs=_all_kept),
+        Case(name="a third draft that is refused", inputs=_third_refused),
+        Case(name="drafts that are all kept", inputs=_all_kept),
     ),
     hints="""
 When should a draft always be kept? What happens to those that come after a refused one?
