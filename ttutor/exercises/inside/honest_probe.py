@@ -65,7 +65,7 @@ Find the bug, *by feeding it noise*, and mend it.
     reference=reference,
     solution=solution,
     explanation="""
-The test looked at held-out samples; the fit looked at all of them. With 131 numbers to fit for each label and 1,201
+The test looked at held-out samples; the fit looked at all of them. With a number to fit for each nine or ten of the
 samples, a linear map can fit part of any labels, and the bug looks like a discovery. Noise is the cheapest control
 there is: put it in before you believe a probe. (A control task asks more: it has the same inputs and meaningless
 labels.)
