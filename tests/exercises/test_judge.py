@@ -120,7 +120,7 @@ def test_an_exception_that_beginners_meet_is_explained() -> None:
         return torch.ones(3, 4) @ torch.ones(3, 4).T @ torch.ones(4)
 
     def misspelt(values, scale):
-        return vlues * scale  # noqa: F821
+        return vvalues * scale  # noqa: F821
 
     assert "take `.values`, or use `amax`." in judge(EXERCISE, with_places).message
     assert "`.mT` exchanges the last two." in judge(EXERCISE, turned).message
