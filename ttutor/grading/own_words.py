@@ -39,14 +39,11 @@ def own_words(trees: list[ast.Module]) -> OwnWords:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             own.modules.update(_imported(node))
     own.made.update(_made(nodes, own))
-    own.attributes.update(node.attr for node in nodes if _is_given(node, own.made))
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Store()) if name in own.made:
+                own.attributes.add(attribute)
     return own
-
-
-def _is_given(node: ast.AST, made: set[str]) -> bool:
-    """Whether this gives an attribute to an object of a class of one's own."""
-    is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-    return is_stored and isinstance(node.value, ast.Name) and node.value.id in made
 
 
 def _made(nodes: list[ast.AST], own: OwnWords) -> set[str]:
