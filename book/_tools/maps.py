@@ -34,10 +34,11 @@ CHAPTERS: dict[str, tuple[int, ...]] = {
     "Vision": (5,),
     "Efficiency": (6,),
     "Inside": (6, 8),
+    "Assistant": (6, 8),
 }
 """The chapters in their order, each with those that it stands on directly; what those need is needed too."""
 
-ROWS = ((1, 2), (3, 8), (4, 5, 6), (7, 10, 11), (9, 12))
+ROWS = ((1, 2), (3, 8), (4, 5, 6), (7, 10, 11), (9, 12, 13))
 """The chapters row by row; at most three in one, so that the words can be read on a phone."""
 
 WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 112, 30, 126, 58, 4

@@ -18,9 +18,15 @@ from book._tools.notebooks import execute
 BOUNDS = {"words": 5000, "visible lines": 350, "lines in a cell": 30, "boxes": 6, "sections": 14}
 STORY = {"words": 3500, "visible lines": 250, "boxes": 5, "sections": 9}
 """The bounds of a road that tells one story, and may need no more."""
-OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "06-decoder"}
+OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "06-decoder", "13-assistant"}
 DEEPER = {"words": 4000, "sections": 12}
-SHORT_DEEPER = {"01-recurrence-deeper", "02-attention-deeper", "03-multihead-deeper", "06-decoder-deeper"}
+SHORT_DEEPER = {
+    "01-recurrence-deeper",
+    "02-attention-deeper",
+    "03-multihead-deeper",
+    "06-decoder-deeper",
+    "13-assistant-deeper",
+}
 LONGEST_HIDDEN = 25  # lines of a cell that a reader of the page does not see
 LONGEST_RUN = 40  # seconds of one core
 HIDDEN_LINES = {
@@ -48,6 +54,8 @@ HIDDEN_LINES = {
     "11-efficient": (538, 5),
     "12-inside-deeper": (548, 3),
     "12-inside": (773, 8),
+    "13-assistant-deeper": (500, 0),
+    "13-assistant": (250, 0),
 }
 """By page: how many lines its hidden cells may have, and how many of these cells are still too long."""
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}

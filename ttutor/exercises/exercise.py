@@ -32,6 +32,7 @@ CHAPTERS = (
     "vit",
     "efficient",
     "inside",
+    "assistant",
 )
 """The chapters in the order of the book; an exercise's id starts with one of them."""
 
