@@ -28,10 +28,11 @@
     const show = async () => {
       await load();
       const query = input.value.trim();
-      const { results } = query ? ttutorSearch.find(query) : { results: [] };
+      const { results, isUnknown } = query ? ttutorSearch.find(query) : { results: [] };
       list.replaceChildren(...results.slice(0, MOST).map((result) => ttutorResult(result, query, root)));
       list.hidden = !results.length;
-      status.textContent = query ? `${results.length} results; Enter shows all` : "";
+      const found = isUnknown ? "Nothing was found; these may help" : `${results.length} results; Enter shows all`;
+      status.textContent = query ? found : "";
     };
 
     // From the field down into the results and back; a link on this page closes the field.
