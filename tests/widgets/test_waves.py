@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
+import traitlets as t
+from playwright.sync_api import Page
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import in_browser, numbers
@@ -85,3 +90,69 @@ def test_the_picture_and_the_hands_are_the_encoding(show: Show) -> None:
     start, tip = (np.array([float(number) for number in part.split()]) for part in hand[1:].split("L")[:2])
     radius = float(page.locator('[data-key="dial0"]').get_attribute("r") or 0)
     np.testing.assert_allclose((tip - start) / radius * [1, -1], encoding[13, :2], atol=0.01)
+
+
+def test_the_cell_that_is_read_is_the_encodings() -> None:
+    explorer = WavesExplorer(20, feature=7)
+    assert explorer.value == sinusoidal_encoding(64, 64)[20, 7]
+    assert explorer.wavelength == pytest.approx(2 * math.pi * 10000 ** (6 / 64))
+    assert WavesExplorer(20, feature=6).wavelength == explorer.wavelength
+
+
+def test_the_line_stands_among_the_positions_that_are_shown() -> None:
+    assert WavesExplorer(10, "fast", shown=20).candidates == [4, 10, 16]
+    with pytest.raises(t.TraitError, match="one of the 16 that are shown"):
+        WavesExplorer(20, shown=16)
+
+
+def told(page: Page) -> tuple[int, int, float, float]:
+    """Position, feature, wavelength and value of the cell that the figure reads out."""
+    words = page.locator('[data-key="rows"]').inner_html()
+    found = re.fullmatch(r"position (\d+), feature (\d+): (?:co)?sine, (.+) places a round, (\S+)", words)
+    assert found, words
+    wavelength, value = (float(re.sub(r"\s", "", part).replace("\u2212", "-")) for part in found.groups()[2:])
+    return int(found[1]), int(found[2]), wavelength, value
+
+
+def assert_right(page: Page, position: int, feature: int) -> None:
+    at, column, wavelength, value = told(page)
+    assert (at, column) == (position, feature)
+    assert wavelength == pytest.approx(WavesExplorer(0, feature=feature).wavelength, rel=0.01)
+    assert value == pytest.approx(sinusoidal_encoding(64, 64)[position, feature].item(), abs=6e-4)
+
+
+@in_browser
+def test_a_cell_is_read_by_key_by_pointer_and_by_tap(show: Show) -> None:
+    page = show(WavesExplorer(20, feature=7))
+    assert_right(page, 20, 7)
+    line = page.locator('[data-key="handle"]')
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+        line.press(key)
+    assert_right(page, 21, 9)
+    box = page.locator("image").bounding_box()
+    for position, feature in ((0, 0), (40, 3), (63, 63)):
+        x, y = box["x"] + (feature + 0.5) * box["width"] / 64, box["y"] + (position + 0.5) * box["height"] / 64
+        page.mouse.move(x, y)
+        assert_right(page, position, feature)
+    page.mouse.move(box["x"] - 5, box["y"])
+    assert_right(page, 21, 9)  # what was pointed at is not kept
+    page.mouse.click(box["x"] + 40.5 * box["width"] / 64, box["y"] + 50.5 * box["height"] / 64)
+    page.mouse.move(box["x"] - 5, box["y"])
+    assert_right(page, 50, 40)  # what was tapped is
+
+
+@in_browser
+def test_the_slider_hides_positions_and_leaves_the_others_as_they_are(show: Show) -> None:
+    page = show(WavesExplorer(10))
+    picture = page.locator("image")
+    before = picture.get_attribute("href"), picture.bounding_box()
+    slider = page.get_by_role("slider", name="Positions")
+    slider.fill("20")
+    assert numbers(page, "rect").tolist() == WavesExplorer(10, shown=20).candidates
+    assert (picture.get_attribute("href"), picture.bounding_box()) == before
+    veil = page.locator('[data-key="veil"]')
+    assert float(veil.get_attribute("y") or 0) == pytest.approx(before[1]["height"] * 20 / 64, abs=0.1)
+    slider.fill("8")
+    assert told(page)[0] == 7  # the line goes along
+    page.get_by_text("Reset", exact=True).click()
+    assert numbers(page, "rect").tolist() == WavesExplorer(10).candidates

@@ -31,12 +31,14 @@ _STORY = (
 
 
 class WavesExplorer(Explorer):
-    """The waves of 64 positions, 64 features wide: drag a line down the picture, and see the hands of its pairs turn.
+    """The waves of up to 64 positions, 64 features wide: point at a cell to read it, or drag a line down the picture.
 
     Args:
         position: where the line is, from 0 to 63; between two positions, too.
         reads: which hands look for their like: the ``fast`` one, the ``middle`` one that just does not come round
             again, the ``slow`` one, or ``all``.
+        feature: the column whose cell is read, from 0 to 63.
+        shown: how many positions are shown, from 8 to 64.
 
     >>> explorer = WavesExplorer(position=10, reads="fast")
     >>> explorer
@@ -49,10 +51,24 @@ class WavesExplorer(Explorer):
     _title = "Waves"
 
     position = t.Float(10.0, min=0, max=N_POSITIONS - 1).tag(sync=True)
+    feature = t.Int(8, min=0, max=D_MODEL - 1).tag(sync=True)
     reads = t.Enum(READS, "fast").tag(sync=True)
+    shown = t.Int(N_POSITIONS, min=8, max=N_POSITIONS).tag(sync=True)
 
-    def __init__(self, position: float | int = 10, reads: str = "fast") -> None:
-        super().__init__(position=float(position), reads=reads)
+    def __init__(
+        self, position: float | int = 10, reads: str = "fast", *, feature: int = 8, shown: int = N_POSITIONS
+    ) -> None:
+        super().__init__(position=float(position), reads=reads, feature=feature, shown=shown)
+
+    @property
+    def value(self) -> float:
+        """What stands in the cell that is read."""
+        return float(sinusoidal_encoding(N_POSITIONS, D_MODEL)[round(self.position), self.feature])
+
+    @property
+    def wavelength(self) -> float:
+        """How many positions the wave of the feature takes for one round."""
+        return 2 * math.pi / rotary_frequencies(D_MODEL)[self.feature // 2].item()
 
     @property
     def candidates(self) -> list[int]:
@@ -61,11 +77,18 @@ class WavesExplorer(Explorer):
 
     def look_alike(self, reads: str) -> list[int]:
         """The same for other hands."""
-        encoding = sinusoidal_encoding(N_POSITIONS, D_MODEL).double()
+        encoding = sinusoidal_encoding(self.shown, D_MODEL).double()
         hands = rearrange(encoding, "positions (pairs two) -> positions pairs two", two=2)
         read = {"fast": [0], "middle": [MIDDLE], "slow": [HANDS[-1]], "all": list(range(D_MODEL // 2))}[reads]
         apart = (hands[:, read] - hands[round(self.position), read]).norm(dim=-1).amax(dim=-1)
         return (apart < TOLERANCE).nonzero().flatten().tolist()
+
+    @t.validate("position", "shown")
+    def _check_shown(self, proposal: dict) -> float | int:
+        place, shown = self.position, self.shown
+        if place > shown - 1:
+            raise t.TraitError(f"position must be one of the {shown} that are shown, from 0 on, but is {place:g}")
+        return proposal["value"]
 
     def describe(self) -> str:
         return f"position {self.position:g}, reads {self.reads}"
@@ -74,8 +97,8 @@ class WavesExplorer(Explorer):
         """Which positions look alike, by the hands that are read."""
         rows = [[reads, ", ".join(map(str, self.look_alike(reads)))] for reads in READS]
         caption = (
-            f"Each pair of features is the hand of a clock. Which of {N_POSITIONS} positions look like position "
-            f"{round(self.position)}?"
+            f"Each pair of features is the hand of a clock. Which of {self.shown} positions look like position "
+            f"{round(self.position)}? (Feature {self.feature} there: {self.value:.3f}, {self.wavelength:.1f} a round.)"
         )
         return table_html(caption, ["hands read", "positions that look alike"], rows)
 

@@ -293,7 +293,7 @@ export function bars() {
  * properties]`, or nothing for a part that is left out. A part that keeps its key keeps its element.
  * Beside attributes, a part may have `text` (class `maths` for indices), `press()`, which makes it a
  * button for pointer and keys, and, on a circle, `pull(x, y)`, which follows the pointer that holds
- * it and the arrow keys, `stride` pixels at a time. What is no number changes at once; `show(state, 0)` does not glide. `height`
+ * it and the arrow keys, `stride` pixels at a time: one number, or one across and one down. What is no number changes at once; `show(state, 0)` does not glide. `height`
  * may be a function of the width.
  */
 export function stage({ label, height, draw, role = "group" }) {
@@ -373,7 +373,8 @@ function redress(part, { text, press, pull, stride = 10, ...attributes }) {
   part.onclick = press || null;
   part.onkeydown = (event) => {
     const [across, down] = STRIDES[event.key] || [0, 0];
-    if (pull && (across || down)) pull(Number(attributes.cx) + stride * across, Number(attributes.cy) + stride * down);
+    const [wide, tall] = Array.isArray(stride) ? stride : [stride, stride];
+    if (pull && (across || down)) pull(Number(attributes.cx) + wide * across, Number(attributes.cy) + tall * down);
     else if (press && ["Enter", " "].includes(event.key)) press(event);
     else return;
     event.preventDefault();

@@ -1,12 +1,23 @@
-// Waves: the encoding of 64 positions as a picture, a line to drag down it, and the hands of clocks
-// that its pairs of features are.
-import { choice } from "./controls.js";
+// Waves: the encoding of up to 64 positions as a picture whose cells can be read, a line to drag down
+// it, and the hands of clocks that its pairs of features are.
+import { choice, slider } from "./controls.js";
 import { css, formatCount, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
   .picture {
     image-rendering: pixelated;
+    cursor: crosshair;
+  }
+  .veil {
+    fill: var(--tt-page);
+    pointer-events: none;
+  }
+  .cell {
+    fill: none;
+    stroke: var(--tt-loss);
+    stroke-width: 2;
+    pointer-events: none;
   }
   .handle {
     fill: var(--tt-loss);
@@ -46,6 +57,21 @@ const NAMES = { fast: "Fastest hand", middle: "Middle", slow: "Slowest", all: "A
 const LINES = ["", "second"];
 const TOLERANCE = 0.3; // between two tips of a hand of length 1: an angle of 17 degrees
 const frequency = (pair) => 10000 ** ((-2 * pair) / SIZE);
+const FEWEST = 8;
+
+/** What stands in one cell of the picture. */
+function value(position, feature) {
+  const angle = position * frequency(Math.floor(feature / 2));
+  return feature % 2 ? Math.cos(angle) : Math.sin(angle);
+}
+
+/** The cell in words: place, feature, wavelength, value. */
+function told(position, feature) {
+  const round = (2 * Math.PI) / frequency(Math.floor(feature / 2));
+  const places = round < 100 ? formatNumber(round, 1) : formatCount(round);
+  const kind = feature % 2 ? "cosine" : "sine";
+  return `position ${position}, feature ${feature}: ${kind}, ${places} places a round, ${formatNumber(value(position, feature), 3)}`;
+}
 
 /** The encoding as a picture, a row a position: features are sines and cosines in turn. */
 function waves() {
@@ -54,17 +80,16 @@ function waves() {
   const pixels = context.createImageData(SIZE, SIZE);
   for (let position = 0; position < SIZE; position += 1)
     for (let feature = 0; feature < SIZE; feature += 1) {
-      const angle = position * frequency(Math.floor(feature / 2));
-      const value = feature % 2 ? Math.cos(angle) : Math.sin(angle);
-      const grey = 128 + 112 * value;
+      const grey = 128 + 112 * value(position, feature);
       pixels.data.set([grey, grey, grey, 255], 4 * (SIZE * position + feature));
     }
   context.putImageData(pixels, 0, 0);
   return canvas.toDataURL();
 }
 
-/** The positions where the hands that are read look as they do here. */
-const lookAlike = (here, reads) => [...Array(SIZE).keys()].filter((place) => READS[reads].every(alike(place - here)));
+/** The positions, of so many, where the hands that are read look as they do here. */
+const lookAlike = (here, reads, shown) =>
+  [...Array(shown).keys()].filter((place) => READS[reads].every(alike(place - here)));
 const alike = (apart) => (pair) => Math.abs(2 * Math.sin((apart * frequency(pair)) / 2)) < TOLERANCE;
 
 /** A clock for some of the pairs, from the fastest to the slowest. */
@@ -101,36 +126,39 @@ function clocks(places, reads, { left, top, side }) {
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
-  const near = Math.min(Math.round(get("position")) + 4, SIZE - 1);
-  let other = near; // where the second line is
-  const initial = { position: get("position"), reads: get("reads") };
+  const near = () => Math.min(Math.round(get("position")) + 4, get("shown") - 1);
+  let other = near(); // where the second line is
+  const initial = { position: get("position"), feature: get("feature"), reads: get("reads"), shown: get("shown") };
+  let pointed = null; // the cell under the pointer, where there is one
   const card = openCard(el, {
     label: "Waves",
     question: "How can clocks tell a word where it stands?",
     invite: "Drag the blue line to another mark: which clocks tell its place from the orange one?",
     onReset: () => {
       set(initial);
-      compare(near);
+      compare(near());
     },
     css: CSS,
   });
   const url = waves();
-  const within = (place) => Math.min(Math.max(place, 0), SIZE - 1);
-  const move = (position) => set({ position: within(position) });
+  const within = (place, size = get("shown")) => Math.min(Math.max(place, 0), size - 1);
+  const move = (position, feature) => set({ position: within(position), feature: within(Math.round(feature), SIZE) });
   const compare = (place, snaps) => {
     const [here, there] = [get("position"), place].map(Math.round);
-    const marks = snaps ? lookAlike(here, get("reads")) : [];
+    const marks = snaps ? lookAlike(here, get("reads"), get("shown")) : [];
     const mark = [0, 1, -1, 2, -2].find((by) => there + by !== here && marks.includes(there + by));
     other = within(there + (mark || 0));
     draw();
   };
+  const size = (width, height) => (width < 520 ? [width - 18, 202] : [width * 0.5, height - 20]);
   const picture = stage({
-    label: "The encoding of 64 positions, and a clock for each of eight pairs of features",
-    height: (width) => (width < 520 ? 388 : 340),
+    label: "The encoding of up to 64 positions, and a clock for each of eight pairs of features",
+    height: (width) => (width < 520 ? 376 : 340),
     draw: ({ position }, width, height) => {
       const narrow = width < 520;
-      const [wide, tall] = narrow ? [width - 18, 214] : [width * 0.5, height - 20];
-      const row = tall / SIZE;
+      const [wide, tall] = size(width, height);
+      const [row, column, shown] = [tall / SIZE, wide / SIZE, get("shown")];
+      const cell = pointed || [Math.round(position), get("feature")];
       const lines = [position, other];
       const place = narrow
         ? { left: 0, top: tall + 24, side: Math.min(width / 4, 62) }
@@ -139,7 +167,9 @@ function render({ model, el }) {
       else place.top = (tall - 2 * (place.side + 18)) / 2;
       return [
         ["waves", "image", { class: "picture", href: url, width: wide, height: tall, preserveAspectRatio: "none" }],
-        ["rows", "text", { x: 0, y: tall + 17, text: "positions ↓ features →" }],
+        ["veil", "rect", { class: "veil", x: 0, y: shown * row, width: wide, height: tall - shown * row }],
+        ["cell", "rect", { class: "cell", x: cell[1] * column, y: cell[0] * row, width: column, height: row }],
+        ["rows", "text", { x: 0, y: tall + 17, text: told(...cell) }],
         [
           "columns", // of the hands that are read: two each
           "rect",
@@ -148,10 +178,10 @@ function render({ model, el }) {
             x: (wide * READS[get("reads")][0]) / 32 - 1,
             y: 0,
             width: wide * (get("reads") === "all" ? 1 : 1 / 32) + 2,
-            height: tall,
+            height: shown * row,
           },
         ],
-        ...lookAlike(Math.round(position), get("reads")).map((place) => [
+        ...lookAlike(Math.round(position), get("reads"), shown).map((place) => [
           `alike${place}`,
           "rect",
           {
@@ -170,15 +200,16 @@ function render({ model, el }) {
             "circle",
             {
               class: `handle pull ${LINES[k]}`,
-              cx: wide * (0.5 + 0.2 * k),
+              cx: k ? wide * 0.7 : (get("feature") + 0.5) * column,
               cy: (at + 0.5) * row,
               r: 9,
-              pull: (x, to) => [move, compare][k](to / row - 0.5, x !== wide * 0.7), // a key goes straight down
-              stride: row,
+              pull: (x, to) => (k ? compare(to / row - 0.5, x !== wide * 0.7) : move(to / row - 0.5, x / column - 0.5)), // a key goes straight
+              stride: [k ? 0 : column, row],
               "aria-label": `the ${LINES[k]} line of the position`,
               "aria-valuenow": Math.round(at),
               "aria-valuemin": 0,
-              "aria-valuemax": SIZE - 1,
+              "aria-valuemax": shown - 1,
+              "aria-valuetext": k ? `position ${Math.round(at)}` : told(Math.round(at), get("feature")),
             },
           ],
         ]),
@@ -191,12 +222,41 @@ function render({ model, el }) {
     options: Object.entries(NAMES),
     onChange: (value) => set({ reads: value }),
   });
+  const shown = slider({
+    label: "Positions",
+    min: FEWEST,
+    max: SIZE,
+    step: 1,
+    format: String,
+    onInput: (count) => set({ shown: count, position: Math.min(get("position"), count - 1) }),
+  });
+  /** The cell where an event happens; nothing beside the picture. */
+  const cellAt = (event) => {
+    const box = picture.node.getBoundingClientRect();
+    const [wide, tall] = size(box.width, box.height);
+    const cell = [((event.clientY - box.top) / tall) * SIZE, ((event.clientX - box.left) / wide) * SIZE].map(
+      Math.floor,
+    );
+    return cell[0] >= 0 && cell[0] < get("shown") && cell[1] >= 0 && cell[1] < SIZE ? cell : null;
+  };
+  const point = (cell) => {
+    if (String(cell) === String(pointed)) return;
+    pointed = cell;
+    draw();
+  };
+  picture.node.onpointermove = (event) => point(event.buttons ? null : cellAt(event));
+  picture.node.onpointerleave = () => point(null);
+  picture.node.onclick = (event) => {
+    const cell = event.target.matches(".picture") && cellAt(event);
+    if (cell) move(...cell);
+  };
   card.stage.append(picture.node);
-  card.controls.append(reads.node);
+  card.controls.append(reads.node, shown.node);
   card.caption.textContent =
-    "Marks: where the framed clock looks as at the orange line. Below a clock: the places for a round.";
+    "Point at a cell to read it. Marks: where the framed clock looks alike. Below a clock: the places for a round.";
   const draw = () => {
     reads.set(get("reads"));
+    shown.set(get("shown"));
     picture.show({ position: get("position") }, 0);
     const [here, framed] = [Math.round(get("position")), get("reads")];
     const differ = HANDS.filter((pair) => !alike(other - here)(pair)).length;
@@ -207,10 +267,15 @@ function render({ model, el }) {
           ? `Both lines stand at ${here}.`
           : READS[framed].every(alike(other - here))
             ? `The framed clock cannot tell ${here} from ${other}. Of the 8 clocks ${differ} can, because there the hands differ.`
-            : `The framed clock tells ${other} from ${here}, but none of the ${lookAlike(here, framed).length - 1} other marks.`,
+            : `The framed clock tells ${other} from ${here}, but none of the ${lookAlike(here, framed, get("shown")).length - 1} other marks.`,
     );
   };
-  const stops = [onTraits(model, ["position", "reads"], draw), picture.close, card.close];
+  const stops = [
+    onTraits(model, ["shown"], () => (other = near())),
+    onTraits(model, ["position", "feature", "reads", "shown"], draw),
+    picture.close,
+    card.close,
+  ];
   draw();
   return () => stops.forEach((stop) => stop());
 }
