@@ -18,15 +18,9 @@ from book._tools.notebooks import execute
 BOUNDS = {"words": 5000, "visible lines": 350, "lines in a cell": 30, "boxes": 6, "sections": 14}
 STORY = {"words": 3500, "visible lines": 250, "boxes": 5, "sections": 9}
 """The bounds of a road that tells one story, and may need no more."""
-OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "06-decoder", "13-assistant"}
+OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "04-positions", "06-decoder", "13-assistant"}
 DEEPER = {"words": 4000, "sections": 12}
-SHORT_DEEPER = {
-    "01-recurrence-deeper",
-    "02-attention-deeper",
-    "03-multihead-deeper",
-    "06-decoder-deeper",
-    "13-assistant-deeper",
-}
+SHORT_DEEPER = {f"{stem}-deeper" for stem in OF_ONE_STORY}
 LONGEST_HIDDEN = 25  # lines of a cell that a reader of the page does not see
 LONGEST_RUN = 40  # seconds of one core
 HIDDEN_LINES = {
@@ -36,8 +30,8 @@ HIDDEN_LINES = {
     "02-attention": (250, 0),
     "03-multihead-deeper": (422, 0),
     "03-multihead": (250, 0),
-    "04-positions-deeper": (409, 0),
-    "04-positions": (273, 0),
+    "04-positions-deeper": (464, 0),
+    "04-positions": (250, 0),
     "05-encoder-deeper": (1537, 23),
     "05-encoder": (726, 13),
     "06-decoder-deeper": (500, 0),

@@ -11,7 +11,7 @@ from ttutor.shapes import check_shapes
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
-    r"""The slope of each head, a geometric sequence: $m_h = 2^{-8h/n}$ for heads $h = 1, \dots, n$.
+    r"""The slope of each head, a geometric sequence: $m_a = 2^{-8a/h}$ for heads $a = 1, \dots, h$.
 
     Press et al. (2022), section 3. Where $n$ is no power of two, the authors' code takes the sequence of the largest
     power of two below $n$, and then every other slope of the sequence of twice as many heads; so do we.
@@ -32,9 +32,9 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
 
 
 class AlibiPositions(nn.Module):
-    r"""Attention with linear biases: $b_{hij} = -m_h \, |p_i - p_j|$, added to the scaled scores.
+    r"""Attention with linear biases: $b_{aij} = -m_a \, |p_i - p_j|$, added to the scaled scores.
 
-    Here $p_i$ and $p_j$ are the positions of query and key, and $m_h$ is the slope of the head (`alibi_slopes`). Press
+    Here $p_i$ and $p_j$ are the positions of query and key, and $m_a$ is the slope of the head (`alibi_slopes`). Press
     et al. (2022), section 3. Nothing is learned, and the same rule serves distances never seen in training: the paper's
     aim is to run a model on longer texts than it was trained on.
 

@@ -38,8 +38,8 @@ exercise = Exercise(
     id="positions.alibi_bias",
     title="What distance costs",
     statement="""
-Write ALiBi's bias. Head $h$ (counted from 1, of $n$ heads in all) has the slope $m_h = 2^{-8h/n}$, and adds
-$-m_h \\cdot |\\text{distance}|$ to the score of a query and a key, in both directions; hiding the future is the mask's
+Write ALiBi's bias. Head $a$ (counted from 1, of $h$ heads in all) has the slope $m_a = 2^{-8a/h}$, and adds
+$-m_a \\cdot |\\text{distance}|$ to the score of a query and a key, in both directions; hiding the future is the mask's
 business. `n_heads` is a power of two.
 
 There may be more keys than queries: the queries are then the *last* positions, and the last query stands at the last
