@@ -78,7 +78,15 @@ def train(model, loss_of, steps, rate=0.01):
     return losses
 
 
-READERS = {"linear": LastFour, "feed-forward": BetterReader}
+class TwoMaps(BetterReader):
+    """The feed-forward reader without its ReLU: as many parameters, and still a linear map."""
+
+    def __init__(self, n_heads, d_model=32):
+        super().__init__(n_heads, d_model)
+        del self.to_logits[1]
+
+
+READERS = {"linear": LastFour, "feed-forward": BetterReader, "two maps, no ReLU": TwoMaps}
 
 
 def made(reader: str, start: str, n_heads: int, d_model: int) -> LastFour:
@@ -141,12 +149,14 @@ def main() -> None:
     rate = {(row["reader"], row["n_heads"]): row["rate"] for row in rows if row["start"] == "ours"}
     one, other, four = (("linear", 1), ("feed-forward", 1), ("linear", 4))
     between = [rate[one] * factor for factor in (0.35, 0.7, 1.4)]
+    near = [rate[other] * factor for factor in (0.5, 1, 2)]
     attacks = [
         attack("one head, linear reader, 4,000 steps", (one[0], "ours", 1, rate[one]), seeds=[0], steps=4000),
         attack("one head, linear reader, width 64", (one[0], "ours", 1, rate[one] / 2), d_model=64),
         attack("one head, linear reader, width 128", (one[0], "ours", 1, rate[one] / 4), seeds=[0], d_model=128),
         attack("one head, linear reader, rates between", *((one[0], "ours", 1, r) for r in between), seeds=[0]),
         attack("one head, a norm and a linear reader", ("norm, linear", "ours", 1, rate[one]), seeds=FEW),
+        attack("one head, two maps without the ReLU", *(("two maps, no ReLU", "ours", 1, r) for r in near)),
         attack("one head, feed-forward reader, 4,000 steps", (other[0], "ours", 1, rate[other]), seeds=[0], steps=4000),
         attack("one head, feed-forward reader, width 16", (other[0], "ours", 1, rate[other]), d_model=16),
         attack("four heads, linear reader, width 16", (four[0], "ours", 4, rate[four]), d_model=16),

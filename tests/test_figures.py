@@ -89,6 +89,14 @@ def test_no_point_hides_another() -> None:
     assert len(set(spots)) == len(spots) >= 7
 
 
+def test_many_points_stay_in_their_row() -> None:
+    plot = Points({"same": [0.5] * 24, "other": [0.0, 1.0]})
+    *crowd, second, _axis = sorted({float(use.get("y")) for use in parse(plot).iter(f"{SVG}use") if use.get("y")})
+    first = (crowd[0] + crowd[-1]) / 2
+    assert len(crowd) == 24
+    assert crowd[-1] - first < 0.45 * (second - first)
+
+
 def test_bars_have_their_lengths_and_numbers() -> None:
     plot = Bars({"short": 0.25, "long": 0.5}, numbers=".0%")
     paths = [

@@ -9,6 +9,8 @@ import numpy as np
 from ttutor.figures.plot import MARKERS, Plot, array, number
 from ttutor.widgets.style import PAGE
 
+_ROOM = 0.42  # of the way to the next row
+
 
 def in_rows(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Rows to series to values, from rows to values (one series without a name) or rows to series to values."""
@@ -113,12 +115,14 @@ class Scatter(Plot):
 
 
 def _apart(values: np.ndarray, scale: Any, near: float) -> list[tuple[float, float]]:
-    """Each value with a step to the side: none for the first of those that lie close together."""
+    """Each value with a step aside, none for the first of those that lie close together; all stay in their row."""
     placed: list[tuple[float, float]] = []
     for value in values:
         close = sum(abs(scale(value) - scale(other)) < near for other, _ in placed)
         placed.append((float(value), 0.1 * ((close + 1) // 2) * (-1) ** close))
-    return placed
+    widest = max((abs(aside) for _, aside in placed), default=0.0)
+    narrower = _ROOM / max(widest, _ROOM)
+    return [(value, narrower * aside) for value, aside in placed]
 
 
 def _ends(values: Any) -> str:
