@@ -204,9 +204,9 @@ $W_2\\,\\mathrm{ReLU}(W_1 x + b_1) + b_2$; both norms have $\\epsilon = 10^{-5}$
     ),
     explanation="""
 The variable `hidden` is the stream. It is only ever added to: each half reads a normalised copy, under a name of its
-own, and writes its share back. That is why a layer whose output weights are zero is the identity, and why a gradient
-finds a straight way from the last layer to the first. The price is that the stream grows from layer to layer, so that a
-pre-norm stack ends with one norm more.
+own, and writes its share back. That is why a layer is the identity if its output weights and $b_2$ are zero, and why a
+gradient finds a straight way from the last layer to the first. The price is that the stream grows from layer to layer,
+so that a pre-norm stack ends with one norm more.
 """.strip(),
     hints="""
 Draw the stream as a straight line from input to output. What branches off, what does the branch read, and where does it
