@@ -5,13 +5,13 @@ word of the sentence, a place, decides between them. The German article and the 
 the gender of the noun *as translated* and from its case. So a noun has to find the place, and the article has to find
 the noun. Pairs of a noun and a place that are held out for the test never occur in training.
 
-Six stacks of three layers, of width 32: whole pre-norm layers; the same without attention, without skips, without
-norms (the last norm included), or without feed-forward networks; and attention alone. Each has two starts: this
-package's, and every map as in a fresh encoder layer of PyTorch's. Four learning rates, five seeds, 300 steps of Adam
-with batches of 32, no warm-up; the rate falls in a straight line to zero, so that no run ends on a jump. All rates
-and seeds of one stack are trained side by side. The best rate is the one with the lowest mean loss on unseen
-sentences with pairs of the training; the test has the pairs held out. All losses are means per word, in nats; null
-stands where a training broke off.
+Five stacks of three layers, of width 32: whole pre-norm layers; and the same without attention, without skips,
+without norms (the last norm included), or without feed-forward networks. Five learning rates, five seeds, 300 steps
+of Adam with batches of 32, no warm-up; the rate falls in a straight line to zero, so that no run ends on a jump. All
+rates and seeds of one stack are trained side by side. The best rate is the one with the lowest mean loss on unseen
+sentences with pairs of the training; the test has the pairs held out. An attack: the same with every map as in a
+fresh encoder layer of PyTorch's, at two rates, from three seeds. All losses are means per word, in nats; null stands
+where a training broke off.
 
 Stored beside them: the loss when each English word is translated by itself, by the counts of the training at its
 position.
@@ -31,8 +31,8 @@ from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import sinusoidal_encoding
 
 SEEDS = [0, 1, 2, 3, 4]
-RATES = [1e-3, 3e-3, 1e-2, 3e-2]
-STARTS = ["full", "torch"]
+RATES = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1]
+STARTS = {"full": (RATES, SEEDS), "torch": ([1e-2, 3e-2], SEEDS[:3])}
 STEPS, BATCH, D_MODEL, N_HEADS = 300, 32, 32, 2
 BOTH = ["attention", "feed-forward"]
 ARMS = {
@@ -41,7 +41,6 @@ ARMS = {
     "no skips": {"parts": BOTH, "skips": False, "norms": True},
     "no norms": {"parts": BOTH, "skips": True, "norms": False},
     "no feed-forward": {"parts": BOTH[:1], "skips": True, "norms": True},
-    "attention alone": {"parts": BOTH[:1], "skips": False, "norms": False},
 }
 N_LAYERS = 3
 
@@ -161,15 +160,15 @@ def train(
     arm: dict[str, Any], start: str, english: Tensor, german: Tensor, rows: Tensor
 ) -> tuple[Tensor, list[nn.Module]]:
     """The loss of every step, ``steps rates seeds``, and the trained models."""
-    models = []
-    for _ in RATES:
-        for seed in SEEDS:
+    models, (tried, seeds) = [], STARTS[start]
+    for _ in tried:
+        for seed in seeds:
             torch.manual_seed(seed)
             models.append(Translator(int(english.max()) + 1, int(german.max()) + 1, **arm))
             if start == "torch":
                 start_as_torch(models[-1])
     weights, buffers = stack_module_state(models)
-    rates = torch.tensor(RATES).repeat_interleave(len(SEEDS))
+    rates = torch.tensor(tried).repeat_interleave(len(seeds))
     first = {name: torch.zeros_like(weight) for name, weight in weights.items()}
     second = {name: torch.zeros_like(weight) for name, weight in weights.items()}
 
@@ -178,11 +177,11 @@ def train(
         return functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
     step_of_all = vmap(grad_and_value(loss_of))
-    generators = [torch.Generator().manual_seed(1000 + seed) for seed in SEEDS]
+    generators = [torch.Generator().manual_seed(1000 + seed) for seed in seeds]
     losses = []
     for step in range(1, STEPS + 1):
         batch = torch.stack([rows[torch.randint(len(rows), (BATCH,), generator=each)] for each in generators])
-        batch = batch.repeat(len(RATES), 1)
+        batch = batch.repeat(len(tried), 1)
         gradients, loss = step_of_all(weights, buffers, english[batch], german[batch])
         losses.append(loss.detach())
         with torch.no_grad():  # Adam, with a rate for each slice
@@ -196,7 +195,7 @@ def train(
         for number, model in enumerate(models):
             for name, parameter in model.named_parameters():
                 parameter.copy_(weights[name][number])
-    return torch.stack(losses).unflatten(1, (len(RATES), len(SEEDS))), models
+    return torch.stack(losses).unflatten(1, (len(tried), len(seeds))), models
 
 
 def losses_of(model: Translator, english: Tensor, german: Tensor) -> tuple[float, float]:
@@ -228,7 +227,7 @@ def main() -> None:
     unseen = ~held_out & (torch.arange(len(held_out)) >= 5000)
     rows = (~held_out & (torch.arange(len(held_out)) < 5000)).nonzero()[:, 0]
     found = []
-    for start in STARTS:
+    for start, (rates, seeds) in STARTS.items():
         for name, arm in ARMS.items():
             losses, models = train(arm, start, english, german, rows)
             validation = [losses_of(model, english[unseen], german[unseen])[0] for model in models]
@@ -237,11 +236,11 @@ def main() -> None:
                 {
                     "rate": rate,
                     "train": rounded(losses[-20:, number].mean(dim=0).tolist()),
-                    "validation": rounded(validation[len(SEEDS) * number :][: len(SEEDS)]),
-                    "test": rounded([loss for loss, _ in test[len(SEEDS) * number :][: len(SEEDS)]]),
-                    "whole": [round(share, 3) for _, share in test[len(SEEDS) * number :][: len(SEEDS)]],
+                    "validation": rounded(validation[len(seeds) * number :][: len(seeds)]),
+                    "test": rounded([loss for loss, _ in test[len(seeds) * number :][: len(seeds)]]),
+                    "whole": [round(share, 3) for _, share in test[len(seeds) * number :][: len(seeds)]],
                 }
-                for number, rate in enumerate(RATES)
+                for number, rate in enumerate(rates)
             ]
             tried = [result for result in by_rate if None not in result["validation"]]
             best = min(tried, key=lambda result: sum(result["validation"]))["rate"]
