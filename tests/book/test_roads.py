@@ -18,7 +18,8 @@ from book._tools.notebooks import execute
 BOUNDS = {"words": 5000, "visible lines": 350, "lines in a cell": 30, "boxes": 6, "sections": 14}
 STORY = {"words": 3500, "visible lines": 250, "boxes": 5, "sections": 9}
 """The bounds of a road that tells one story, and may need no more."""
-OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "04-positions", "05-encoder", "06-decoder", "13-assistant"}
+OF_ONE_STORY = {"01-recurrence", "02-attention", "03-multihead", "04-positions", "05-encoder", "06-decoder"}
+OF_ONE_STORY |= {"13-assistant"}
 DEEPER = {"words": 4000, "sections": 12}
 SHORT_DEEPER = {f"{stem}-deeper" for stem in OF_ONE_STORY}
 LONGEST_HIDDEN = 25  # lines of a cell that a reader of the page does not see
