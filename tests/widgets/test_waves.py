@@ -108,7 +108,7 @@ def test_the_line_stands_among_the_positions_that_are_shown() -> None:
 def told(page: Page) -> tuple[int, int, float, float]:
     """Position, feature, wavelength and value of the cell that the figure reads out."""
     words = page.locator('[data-key="rows"]').inner_html()
-    found = re.fullmatch(r"position (\d+), feature (\d+): (?:co)?sine, (.+) places a round, (\S+)", words)
+    found = re.fullmatch(r"position (\d+), feature (\d+): (?:sin|cos), (.+) a round, (\S+)", words)
     assert found, words
     wavelength, value = (float(re.sub(r"\s", "", part).replace("\u2212", "-")) for part in found.groups()[2:])
     return int(found[1]), int(found[2]), wavelength, value

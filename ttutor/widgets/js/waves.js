@@ -69,8 +69,8 @@ function value(position, feature) {
 function told(position, feature) {
   const round = (2 * Math.PI) / frequency(Math.floor(feature / 2));
   const places = round < 100 ? formatNumber(round, 1) : formatCount(round);
-  const kind = feature % 2 ? "cosine" : "sine";
-  return `position ${position}, feature ${feature}: ${kind}, ${places} places a round, ${formatNumber(value(position, feature), 3)}`;
+  const kind = feature % 2 ? "cos" : "sin";
+  return `position ${position}, feature ${feature}: ${kind}, ${places} a round, ${formatNumber(value(position, feature), 3)}`;
 }
 
 /** The encoding as a picture, a row a position: features are sines and cosines in turn. */
