@@ -42,7 +42,9 @@ def fit_probe(
         hidden: the vectors, one for each sample.
         labels: 0 to ``n_labels - 1``.
         n_labels: how many labels there are.
-        ridge: the $\lambda$, in units of the features' mean variance; more of it, less capacity.
+        ridge: the $\lambda$, in units of the features' mean variance; more of it, less capacity. It also turns the
+            direction: with hardly any, the difference of the labels' means is divided by the covariance, with much the
+            direction is that difference itself. Accuracy does not tell which of them a model uses.
 
     Example:
         >>> hidden = torch.tensor([[0.0, 1.0], [0.2, 0.0], [1.0, 1.0], [0.9, 0.0]])
