@@ -15,6 +15,7 @@ _HOMES = {
     "Explorer": "base",
     "SizesExplorer": "sizes",
     "SoftmaxScaleExplorer": "softmax_scale",
+    "GroupExplorer": "group",
     "HeadsExplorer": "heads",
     "LearningExplorer": "learning",
     "LensExplorer": "lens",
