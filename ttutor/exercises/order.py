@@ -14,7 +14,7 @@ ORDER = {
     "decoder": "decoder_pair cross_attention top_p greedy_decode future_leaks - key_value_cache accepted_drafts -",
     "transformer": "embedding_scale systematic_split next_merge count_parameters tied_embeddings three_masks - -",
     "training": (
-        "sentence_perplexity teacher_forcing smoothed_gradient label_smoothing masked_loss "
+        "sentence_perplexity teacher_forcing smoothed_gradient label_smoothing masked_loss low_loss "
         "accumulated_gradient smoothing_for_floor adam_steps warmup_rate training_step validation_loss "
         "plan_batches distillation_loss -"
     ),

@@ -193,7 +193,13 @@ def distillation_by_entropies(student_logits, teacher_logits, temperature):
     return temperature**2 * ((p.exp() * p).sum(-1) - (p.exp() * q).sum(-1)).mean()
 
 
+def all_logits_less_the_last(decoder, token_ids, pad_id):
+    """The decoder reads everything; what it says at the end is left out."""
+    return functional.cross_entropy(decoder(token_ids)[:, :-1].transpose(1, 2), token_ids[:, 1:], ignore_index=pad_id)
+
+
 RIGHT = {
+    "training.low_loss": (all_logits_less_the_last,),
     "training.teacher_forcing": (narrowed, token_by_token),
     "training.masked_loss": (loss_of_selected_places, loss_by_where),
     "training.label_smoothing": (smoothing_by_one_hot,),
@@ -209,6 +215,9 @@ RIGHT = {
     "training.distillation_loss": (distillation_by_kl_div, distillation_by_entropies),
 }
 STRAY = {
+    "training.low_loss": r"""
+padding_does_not_count: "/ is_real.sum()" -> "/ wanted.shape[1]"
+""",
     "training.teacher_forcing": r"""
 target_comes_next: "token_ids[:, 1:]" -> "token_ids[:, :-1].roll(1, dims=1)"
 begins_with_bos: "token_ids[:, :-1], token_ids[:, 1:]" -> "token_ids[:, 1:], token_ids[:, :-1].roll(1, dims=1)"
