@@ -28,6 +28,7 @@ FIXED = {
     "assistant.sequence_log_probability": {"batch", "vocab_size"},
     "assistant.preference_steps": {"prompts", "answers", "beta", "rate", "n_steps"},
     "assistant.solved_in_k": {"problems"},
+    "assistant.answer_loss_of_parts": {"len(parts)"},
 }
 """Sizes that may stay what they are, and why."""
 
