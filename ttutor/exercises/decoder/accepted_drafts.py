@@ -33,7 +33,7 @@ def reference(drafts, drafted, wanted, draws):
 
 def _guesses(generator):
     """Five guesses or more, by turns wanted less and more than drafted, and the ratios of the two probabilities."""
-    n_drafts, vocab_size = drawn(generator, 5, 7), drawn(generator, 9, 11)
+    n_drafts, vocab_size = drawn(generator, 5, 9), drawn(generator, 9, 11)
     drafted = torch.randn(n_drafts, vocab_size, generator=generator, dtype=torch.float64).softmax(dim=-1)
     wanted = torch.randn(n_drafts + 1, vocab_size, generator=generator, dtype=torch.float64).softmax(dim=-1)
     gaps = wanted[:-1] - drafted
