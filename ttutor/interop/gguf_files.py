@@ -7,6 +7,7 @@ the fields become a config of the family "llama" and the tensors get the names a
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,10 @@ def read_gguf(path: str | Path) -> GGUFFile:
         raise FileError(f"{path} cannot be read: {fault.strerror or fault}") from None
     except Exception as fault:  # what the package raises for a damaged file may be anything
         raise FileError(f"{path} is no GGUF file, or is damaged: {_said(fault)}; fetch it again") from None
+    in_order = sorted(reader.tensors, key=lambda tensor: int(tensor.data_offset))
+    for before, after in pairwise(in_order):
+        if int(before.data_offset) + int(before.n_bytes) > int(after.data_offset):
+            raise FileError(f"{path} is damaged: {before.name} lies over {after.name}; fetch it again")
     return GGUFFile(path, fields, tuple(reader.tensors))
 
 
@@ -301,7 +306,7 @@ def _renamed(file: GGUFFile, config: Mapping[str, Any]) -> dict[str, Tensor]:
 
 def _halves(weight: Tensor, n_heads: int) -> Tensor:
     """Undo llama.cpp's order of a head's features: there the two that turn together are neighbours."""
-    if weight.ndim != 2 or weight.shape[0] % (2 * n_heads):
+    if weight.ndim != 2 or n_heads < 1 or weight.shape[0] % (2 * n_heads):
         return weight  # of a wrong size, which is said where all sizes are compared
     pattern = "(heads pair half) d_model -> (heads half pair) d_model"
     return rearrange(weight, pattern, heads=n_heads, half=2).contiguous()
