@@ -110,8 +110,10 @@ def _show(training: "TextTraining", loss: float) -> None:
 
 
 def _end(training: "TextTraining", folder: Path, quiet: bool) -> None:
+    from ttutor.training.trainer import HARDLY
+
     known = training.loss_by_frequency()
-    if training.best_loss > 0.9 * known:
+    if training.best_loss > HARDLY * known:
         say(
             f"Warning: it has hardly learned yet: the held-out loss is {training.best_loss:.2f}, and {known:.2f} comes "
             "from knowing how often each token occurs. Train longer, or a smaller size",
