@@ -4,13 +4,13 @@ ORDER = {
     "recurrence": "read_words lstm_gates forget_bias - look_back_weights scan_rounds -",
     "attention": (
         "weights_by_hand softmax causal_mask padding_mask scaled_dot_product_attention causal_attention "
-        "query_jacobian train_head - invisible_part -"
+        "query_jacobian train_head - invisible_part outgrown_mask -"
     ),
     "multihead": (
         "split_heads multi_head_attention loaded_heads head_contributions - grouped_attention subspace_overlap -"
     ),
     "positions": "position_table sinusoidal_encoding alibi_bias rotary shift_matrix rotary_scores - -",
-    "encoder": "layer_norm folded_norm layer_stack dropout lost_stream encoder_layer - -",
+    "encoder": "layer_norm folded_norm layer_stack dropout lost_stream encoder_layer batch_mates - -",
     "decoder": "decoder_pair cross_attention top_p greedy_decode future_leaks - key_value_cache accepted_drafts -",
     "transformer": "embedding_scale systematic_split next_merge count_parameters tied_embeddings three_masks - -",
     "training": (
@@ -25,7 +25,7 @@ ORDER = {
     "efficient": "crossover window_entries merge_blocks linear_step tell_exact rolling_slots - block_gradients -",
     "inside": "without_head lens_readings twin_score honest_probe written_fact - -",
     "assistant": (
-        "answer_targets sequence_log_probability preference_steps advantages answer_loss_of_parts solved_in_k -"
+        "answer_targets sequence_log_probability preference_steps advantages answer_loss_of_parts lost_labels solved_in_k -"
     ),
 }
 """Names by chapter; a dash is an exercise on paper, which `check` does not judge."""

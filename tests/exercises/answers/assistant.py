@@ -48,6 +48,14 @@ def passes_by_chances(n_right, n_samples, k):
     return total / len(n_right)
 
 
+def labels_one_by_one(conversations, pad_id):
+    longest = max(len(question) + len(answer) for question, answer in conversations)
+    labels = torch.full((len(conversations), longest), -100)
+    for row, (question, answer) in zip(labels, conversations, strict=True):
+        row[len(question) : len(question) + len(answer)] = torch.tensor(answer)
+    return labels
+
+
 RIGHT = {
     "assistant.answer_targets": (targets_by_counting,),
     "assistant.sequence_log_probability": (log_probability_by_cross_entropy,),
@@ -55,8 +63,13 @@ RIGHT = {
     "assistant.advantages": (advantages_group_by_group,),
     "assistant.answer_loss_of_parts": (loss_by_joining,),
     "assistant.solved_in_k": (passes_by_chances,),
+    "assistant.lost_labels": (labels_one_by_one,),
 }
 STRAY = {
+    "assistant.lost_labels": r"""
+ends_are_learned: "+ answer)" -> "+ answer[:-1] + [answer[-1] + 50])"
+questions_do_not_matter: "[-100] * len(question)" -> "[-100] * (len(question) - 1) + question[-1:]"
+""",
     "assistant.answer_targets": r"""
 ends_are_learned: "learns.append(inside)" -> "learns.append(inside and token % 2 == 0 and token != end_id)"
 questions_are_not_learned: "learns[1:]" -> "learns[1:-2] + [True, True]"

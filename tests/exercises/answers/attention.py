@@ -84,6 +84,13 @@ def trained_by_backward(words, targets, w_query, w_key, scale, rate, n_steps):
     return torch.tensor(losses, dtype=words.dtype)
 
 
+def weights_of_what_is_seen(scores, may_attend):
+    """The softmax of each row's seen scores alone, by hand."""
+    highest = torch.where(may_attend, scores, torch.finfo(scores.dtype).min).amax(dim=-1, keepdim=True)
+    powers = torch.where(may_attend, scores - highest, -torch.inf).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
 RIGHT = {
     "attention.softmax": (softmax_by_logarithm, softmax_in_numpy),
     "attention.scaled_dot_product_attention": (attention_with_added_mask, attention_with_numbers_cleaned),
@@ -94,8 +101,12 @@ RIGHT = {
     "attention.query_jacobian": (through_the_softmax_matrix,),
     "attention.train_head": (trained_by_backward,),
     "attention.invisible_part": (invisible_by_eigenvectors,),
+    "attention.outgrown_mask": (weights_of_what_is_seen,),
 }
 STRAY = {
+    "attention.outgrown_mask": r"""
+hidden_scores_do_not_matter: "return scores" -> "scores = scores + (scores * ~may_attend).sum(0).sin()\n    return scores"
+""",
     "attention.softmax": r"""
 sums_to_one: "return powers" -> "return 0.9 * powers"
 positive: "return" -> "powers = powers / powers.sum(dim=dim, keepdim=True) - 0.01\n    return"

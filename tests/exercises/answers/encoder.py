@@ -1,5 +1,7 @@
 """Answers to the exercises of encoder that stand in no list: right ones in other styles, and stray mistakes."""
 
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -99,6 +101,13 @@ def layer_by_torch(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
     return hidden + functional.linear(functional.linear(normed, w_1, b_1).relu(), w_2, b_2)
 
 
+def padding_as_queries_too(hidden, is_word, w_query, w_key):
+    """Padding hidden on both axes: what its rows hold is never read."""
+    query, key, seen = hidden @ w_query, hidden @ w_key, is_word[:, None] & is_word[:, :, None]
+    weights = (query @ key.mT / math.sqrt(key.shape[-1])).where(seen, -1e30).softmax(-1)
+    return torch.stack([(w @ h)[word].mean(0) for w, h, word in zip(weights, hidden, is_word, strict=True)])
+
+
 RIGHT = {
     "encoder.dropout": (DropoutByBernoulli, DropoutByMaskedFill),
     "encoder.layer_stack": (StackWithModules, StackInSequence),
@@ -106,8 +115,12 @@ RIGHT = {
     "encoder.lost_stream": (stream_by_torch,),
     "encoder.layer_norm": (norm_in_place_of_a_copy,),
     "encoder.encoder_layer": (layer_by_torch,),
+    "encoder.batch_mates": (padding_as_queries_too,),
 }
 STRAY = {
+    "encoder.batch_mates": r"""
+company_does_not_matter: "return (context" -> "context = context * math.sqrt(hidden.shape[1])\n    return (context"
+""",
     "encoder.layer_norm": r"""
 tokens_apart: "hidden.mean" -> "0.5 * (hidden + hidden.roll(1, dims=-2)).mean"
 mean_zero: "hidden.mean(dim=-1, keepdim=True)" -> "hidden.median(dim=-1, keepdim=True).values"
