@@ -25,7 +25,8 @@ ORDER = {
     "efficient": "crossover window_entries merge_blocks linear_step tell_exact rolling_slots - block_gradients -",
     "inside": "without_head lens_readings twin_score honest_probe written_fact - -",
     "assistant": (
-        "answer_targets sequence_log_probability preference_steps advantages answer_loss_of_parts lost_labels solved_in_k -"
+        "answer_targets sequence_log_probability preference_steps advantages answer_loss_of_parts lost_labels "
+        "solved_in_k -"
     ),
 }
 """Names by chapter; a dash is an exercise on paper, which `check` does not judge."""

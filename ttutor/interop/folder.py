@@ -39,16 +39,20 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
-    """Write a config and tensors; a folder that holds a model already is left alone."""
+    """Write a config and tensors, each whole or not at all; what the folder held of them gives way."""
     from safetensors.torch import save
 
+    make_folder(folder)
+    write_file(folder / CONFIG, (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
+    write_file(folder / WEIGHTS, save(dict(tensors), metadata={"format": "pt"}))
+    return folder
+
+
+def refuse_earlier_model(folder: Path) -> None:
+    """Leave a folder alone that holds a model already."""
     present = [name for name in (CONFIG, WEIGHTS, INDEX) if (folder / name).exists()]
     if present:
         raise FileError(f"{folder} holds a model already ({', '.join(present)}); give another folder")
-    make_folder(folder)
-    write_file(folder / WEIGHTS, save(dict(tensors), metadata={"format": "pt"}))
-    write_file(folder / CONFIG, (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
-    return folder
 
 
 def _parts(index: Path) -> list[str]:

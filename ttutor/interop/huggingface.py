@@ -15,7 +15,7 @@ from ttutor.errors import SettingError
 from ttutor.interop import decoder_configs, vit
 from ttutor.interop.entries import ABSENT, completed
 from ttutor.interop.families import Family, agree
-from ttutor.interop.folder import read_folder, write_folder
+from ttutor.interop.folder import read_folder, refuse_earlier_model, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
 FAMILIES = ("bert", "clip", "gpt2", "marian", "modernbert", "t5")  # a module each
@@ -94,14 +94,17 @@ def to_huggingface(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]
     return config, to_theirs(family.rules(model), model.state_dict())
 
 
-def save_huggingface(model: nn.Module, folder: str | Path) -> Path:
+def save_huggingface(model: nn.Module, folder: str | Path, *, replace: bool = False) -> Path:
     """Write one of our models as a folder that `transformers` reads with ``from_pretrained``.
 
     Args:
         model: what to write.
-        folder: where; made if need be, and refused if there is a model in it already.
+        folder: where; made if need be.
+        replace: whether a model that is in it already gives way; otherwise the folder is refused.
     """
     family, config = _describe(model)
+    if not replace:
+        refuse_earlier_model(Path(folder))
     return write_folder(Path(folder), config, to_theirs(family.rules(model), model.state_dict(), with_copies=False))
 
 

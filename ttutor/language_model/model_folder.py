@@ -1,22 +1,20 @@
 """The folder of a language model: weights and config as `transformers` reads a GPT-2, and the tokenizer beside them."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import safetensors.torch
 import torch
 
 from ttutor.errors import FileError, SettingError
-from ttutor.files import make_folder, write_file
+from ttutor.files import make_folder
 from ttutor.generation import Sampler, most_probable
 from ttutor.generation.streaming import stream
-from ttutor.interop import from_huggingface, to_huggingface
+from ttutor.interop import from_huggingface, save_huggingface
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.variants.gpt import GPT
 
-CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,9 @@ def save_language_model(language_model: LanguageModel, folder: Path) -> None:
     Raises:
         FileError: the disk is full, the folder is read-only, or the like.
     """
-    config, tensors = to_huggingface(language_model.model)
     make_folder(folder)
     language_model.tokenizer.save(folder / TOKENIZER)
-    write_file(folder / CONFIG, (json.dumps(config, indent=1) + "\n").encode())
-    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items() if name != "lm_head.weight"}
-    write_file(folder / WEIGHTS, safetensors.torch.save(whole, metadata={"format": "pt"}))
+    save_huggingface(language_model.model, folder, replace=True)
 
 
 def load_language_model(folder: str | Path) -> LanguageModel:
