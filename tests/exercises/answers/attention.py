@@ -105,7 +105,8 @@ RIGHT = {
 }
 STRAY = {
     "attention.outgrown_mask": r"""
-hidden_scores_do_not_matter: "return scores" -> "scores = scores + (scores * ~may_attend).sum(0).sin()\n    return scores"
+hidden_scores_do_not_matter: "return scores" ->
+  "scores = scores + (scores * ~may_attend).sum(0).sin()\n    return scores"
 """,
     "attention.softmax": r"""
 sums_to_one: "return powers" -> "return 0.9 * powers"
