@@ -25,6 +25,7 @@ OF_ONE_STORY = {
     "04-positions",
     "05-encoder",
     "06-decoder",
+    "07-transformer",
     "12-inside",
 }
 OF_ONE_STORY |= {"13-assistant"}
@@ -45,8 +46,8 @@ HIDDEN_LINES = {
     "05-encoder": (250, 0),
     "06-decoder-deeper": (500, 0),
     "06-decoder": (250, 0),
-    "07-transformer-deeper": (527, 1),
-    "07-transformer": (318, 0),
+    "07-transformer-deeper": (500, 0),
+    "07-transformer": (203, 0),
     "08-training-deeper": (546, 0),
     "08-training": (567, 8),
     "09-variants-deeper": (476, 4),

@@ -44,8 +44,8 @@ sentence whose two numbers add up to `remainder` modulo `every`. Before you run 
     explanation="""
 Write the pairs as a table with a row for each noun and a column for each verb. What is held out are diagonals of it. A
 diagonal crosses every row and every column and covers none of them whole, so each noun and each verb is learned with
-other partners, and no held-out pair is ever seen. Whoever is right on such a split has learned the parts and the rule
-that joins them.
+other partners, and no held-out pair is ever seen. Whoever is right on such a split can join parts that were each seen
+in that slot; whether it has a rule, parts never seen there would show.
 """.strip(),
     cases=(Case(name="nouns, verbs and adverbs", inputs=_sentences),),
     hints="""
