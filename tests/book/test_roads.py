@@ -26,6 +26,7 @@ OF_ONE_STORY = {
     "05-encoder",
     "06-decoder",
     "07-transformer",
+    "11-efficient",
     "12-inside",
 }
 OF_ONE_STORY |= {"13-assistant"}
@@ -54,8 +55,8 @@ HIDDEN_LINES = {
     "09-variants": (681, 5),
     "10-vit-deeper": (640, 6),
     "10-vit": (577, 5),
-    "11-efficient-deeper": (774, 6),
-    "11-efficient": (538, 5),
+    "11-efficient-deeper": (500, 0),
+    "11-efficient": (250, 0),
     "12-inside-deeper": (500, 0),
     "12-inside": (250, 0),
     "13-assistant-deeper": (500, 0),
