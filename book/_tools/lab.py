@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 
 from book._tools.editions import made_of, solutions_only
-from book._tools.notebook_io import notebooks, read, to_text
+from book._tools.notebook_io import SECOND, notebooks, read, to_text
 from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -66,6 +66,8 @@ def start_page(pages: dict[str, NotebookNode]) -> NotebookNode:
         if CHAPTER.fullmatch(stem):
             links = [f"[{word}]({stem}{end}.ipynb)" for end, word in BESIDE.items() if f"{stem}{end}.ipynb" in pages]
             rows.append(f"| {int(stem[:2])} | [{title_of(page)}]({name}) | {' | '.join(links)} |")
+            if second := pages.get(f"{stem}{SECOND}.ipynb"):
+                rows.append(f"| | [{title_of(second)}]({stem}{SECOND}.ipynb) | | |")
     return new_notebook(
         cells=[
             new_markdown_cell(START + "\n".join(rows) + OTHERS, id="start"),

@@ -11,7 +11,9 @@ import nbformat
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[2]
-BESIDE = ("-deeper", "-exercises")
+SECOND = "-today"
+"""How the name of a chapter's second road ends, where it has one."""
+BESIDE = (SECOND, "-deeper", "-exercises")
 """How the names of the pages beside a chapter's road end."""
 IGNORE_TAG = "nbval-ignore-output"
 IGNORE_COMMENT = "# NBVAL_IGNORE_OUTPUT"
@@ -49,8 +51,13 @@ def roads() -> list[Path]:
     return [path for path in chapters() if not path.stem.endswith(BESIDE)]
 
 
+def second_roads() -> list[Path]:
+    """Return the second roads of chapters that have one, held to a road's bounds, with the other pages in common."""
+    return [path for path in chapters() if path.stem.endswith(SECOND)]
+
+
 def pages_of(road: Path) -> list[Path]:
-    """Return the pages of a chapter: its road, and those of its other two that there are."""
+    """Return the pages of a chapter: its road, and those beside it that there are."""
     return [page for part in ("", *BESIDE) if (page := road.with_name(f"{road.stem}{part}.ipynb")).exists()]
 
 
@@ -61,10 +68,10 @@ def exercised_in(name: str) -> str | None:
     ('attention', None)
     """
     stem = name.removesuffix(".ipynb").partition("-")[2]
-    if stem.endswith(BESIDE[1]):
-        return stem.removesuffix(BESIDE[1])
-    apart = (ROOT / "book" / name).with_name(f"{name.removesuffix('.ipynb')}{BESIDE[1]}.ipynb").exists()
-    return None if apart or stem.endswith(BESIDE[0]) else stem
+    if stem.endswith(BESIDE[-1]):
+        return stem.removesuffix(BESIDE[-1])
+    apart = (ROOT / "book" / name).with_name(f"{name.removesuffix('.ipynb')}{BESIDE[-1]}.ipynb").exists()
+    return None if apart or stem.endswith(BESIDE) else stem
 
 
 def tags(cell: NotebookNode) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from book._tools.address import address
 from book._tools.build import read_toc
+from book._tools.notebook_io import BESIDE
 from tests.book.browser import HTML
 from tests.require import missing
 
@@ -31,8 +32,8 @@ def neighbour(text: str, side: str) -> str | None:
 def test_previous_and_next_are_the_neighbours_in_the_table_of_contents() -> None:
     """From a chapter's road the way goes to the next chapter, past the pages beside it."""
     for page in PAGES:
-        beside = page.endswith(("-deeper", "-exercises"))
-        pages, text = [p for p in PAGES if beside or not p.endswith(("-deeper", "-exercises"))], text_of(page)
+        beside = page.endswith(BESIDE)
+        pages, text = [p for p in PAGES if beside or not p.endswith(BESIDE)], text_of(page)
         before, after = ([None, *pages, None][pages.index(page) + step] for step in (0, 2))
         assert (neighbour(text, "left-prev"), neighbour(text, "right-next")) == (before, after), page
 

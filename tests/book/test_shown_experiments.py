@@ -1,4 +1,4 @@
-"""What the experiments of chapters 3 and 6 run is what their pages show, word for word."""
+"""What the experiments of chapters 3, 6 and 9 run is what their pages show, word for word."""
 
 import ast
 
@@ -11,6 +11,7 @@ SHOWN = {
     "decoder_known": ("06-decoder", {"Layer", "Writer", "attention", "loss_of", "train"}),
     "multihead_readers": ("03-multihead", {"LastFour", "BetterReader", "last_four", "letters_loss", "train"}),
     "multihead_translator": ("03-multihead-deeper", {"SmallTranslator"}),
+    "variants_pretrained": ("09-variants-today", {"rms", "silu", "llama_block", "weights_of", "run_by_hand"}),
 }
 """By experiment: the page, and the names that are defined on both."""
 
