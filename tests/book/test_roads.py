@@ -37,6 +37,7 @@ OF_ONE_STORY = {
     "05-encoder",
     "06-decoder",
     "07-transformer",
+    "08-training",
     "11-efficient",
     "12-inside",
 }
@@ -61,8 +62,8 @@ HIDDEN_LINES = {
     "06-decoder": (250, 0),
     "07-transformer-deeper": (500, 0),
     "07-transformer": (203, 0),
-    "08-training-deeper": (546, 0),
-    "08-training": (567, 8),
+    "08-training-deeper": (500, 0),
+    "08-training": (250, 0),
     "09-variants-deeper": (476, 4),
     "09-variants": (681, 5),
     "09-variants-today": (250, 0),
