@@ -39,8 +39,8 @@ const CSS = css`
     }
   }
 `;
-const [TOP, FLOOR] = [30, 150]; // of the rate
-const [HIGH, LOW] = [206, 346]; // of the loss
+const [TOP, FLOOR] = [26, 146]; // of the rate
+const [HIGH, LOW] = [188, 304]; // of the loss
 const [LEAST, MOST] = [2, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
