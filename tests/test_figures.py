@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ttutor.figures import Bars, Heatmap, Lines, Panels, Points, Scatter, Sketch, Table, span
+from ttutor.figures import Bars, Heatmap, Lines, Panels, Picture, Points, Scatter, Sketch, Table, span
 from ttutor.widgets.style import PAGE, PALETTE, PALETTE_DARK
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -18,6 +18,7 @@ PLOTS = [
     Bars({"attention": {"before": 0.25, "after": 0.5}, "MLP": {"before": 0.75, "after": 1.0}}, numbers=".0%", **WORDS),
     Heatmap([[1.0, 0.0], [-0.5, 0.5]], ["I", "sleep"], mask=[[True, False], [True, True]], **WORDS),
     Sketch(lambda ax: ax.text(0.5, 0.5, "here"), "A word in the middle", **WORDS),
+    Picture(torch.eye(4), "A diagonal", cuts=[2], **WORDS),
     Panels(Lines({"one": [1.0, 2.0]}, **WORDS), Bars({"a": 1.0}, **WORDS), columns=2, title="Both"),
 ]
 EACH = pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: type(plot).__name__)
@@ -153,3 +154,9 @@ def test_a_table_reads_the_same_on_a_page_and_in_a_terminal() -> None:
 
 def test_a_span_of_one_number_is_that_number() -> None:
     assert span(torch.tensor([0.501, 0.499])) == "0.50"
+
+
+def test_a_picture_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(height, width\) or \(3, height, width\), but have shape \(4, 2, 2\)"):
+        Picture(np.zeros((4, 2, 2)), "Four channels").image()
+    assert np.allclose(Picture([[0.0, 2.0]], "Too bright").image(), [[[0] * 3, [1] * 3]])

@@ -38,6 +38,7 @@ OF_ONE_STORY = {
     "06-decoder",
     "07-transformer",
     "08-training",
+    "10-vit",
     "11-efficient",
     "12-inside",
 }
@@ -67,8 +68,8 @@ HIDDEN_LINES = {
     "09-variants-deeper": (476, 4),
     "09-variants": (681, 5),
     "09-variants-today": (250, 0),
-    "10-vit-deeper": (640, 6),
-    "10-vit": (577, 5),
+    "10-vit-deeper": (500, 0),
+    "10-vit": (250, 0),
     "11-efficient-deeper": (500, 0),
     "11-efficient": (250, 0),
     "12-inside-deeper": (500, 0),

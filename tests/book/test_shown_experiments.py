@@ -12,6 +12,8 @@ SHOWN = {
     "multihead_readers": ("03-multihead", {"LastFour", "BetterReader", "last_four", "letters_loss", "train"}),
     "multihead_translator": ("03-multihead-deeper", {"SmallTranslator"}),
     "variants_pretrained": ("09-variants-today", {"rms", "silu", "llama_block", "weights_of", "run_by_hand"}),
+    "vit_clip": ("10-vit", {"captions", "in_colour", "small_clip"}),
+    "vit_order": ("10-vit", {"PlainViT", "small_cnn", "train", "without_positions", "aside"}),
 }
 """By experiment: the page, and the names that are defined on both."""
 
