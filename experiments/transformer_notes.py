@@ -10,7 +10,8 @@ it was trained on. *Learn*: the decoder alone is trained on, 160 steps more, wit
 frozen: can a decoder read the animal from what the neighbours hold?
 
 The translator that ships with the package is asked the same, with nouns and sentences of our own: 12 nouns in 64
-sentences each, of which the probe is fitted on half. About four minutes of one core.
+sentences each, of which the probe is fitted on half. *Attacks*: three other seeds at twice the width, and three times
+as many steps. About four minutes of one core.
 """
 
 import itertools
@@ -25,7 +26,7 @@ from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, WordTokenizer
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.packed import load_default
 
-SEEDS = [0, 1, 2, 3, 4]
+SEEDS, ATTACKING = [0, 1, 2, 3, 4], [5, 6, 7]
 STEPS, WARMUP, BATCH, RATE, N_HELD_OUT = 160, 30, 32, 0.004, 270
 PAIRS = animal_sentences()
 WORDS = WordTokenizer.train([text for pair in PAIRS for text in pair])
@@ -86,14 +87,15 @@ NOUN = torch.tensor([len(english.split()) - 2 for english, _ in PAIRS])
 ANIMAL = torch.tensor([ANIMALS.index(english.split()[-2]) for english, _ in PAIRS])
 
 
-def trained(model: Transformer, seed: int, hidden: bool = False) -> Transformer:
+def trained(model: Transformer, seed: int, steps: int = STEPS, *, hidden: bool = False) -> Transformer:
     """Train as the page does; with ``hidden`` the decoder alone, which may not look at the noun's note."""
-    torch.manual_seed(seed)
+    if hidden:
+        torch.manual_seed(seed)  # otherwise the batches follow the first weights, as on the page
     learning = [*model.decoder.parameters()] if hidden else [*model.parameters()]
     optimizer = torch.optim.Adam(learning)
-    for step in range(1, STEPS + 1):
+    for step in range(1, steps + 1):
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1, step / WARMUP) * (1 - (step - 1) / STEPS)
+            group["lr"] = RATE * min(1, step / WARMUP) * (1 - (step - 1) / steps)
         batch = TRAIN_ROWS[torch.randint(len(TRAIN_ROWS), (BATCH,))]
         source, target = SOURCES[batch], TARGETS[batch]
         readable = real(source)
@@ -205,21 +207,23 @@ def read(model: Transformer) -> dict:
     }
 
 
-def small(seed: int) -> dict:
+def small(seed: int, d_model: int = 32, steps: int = STEPS) -> dict:
+    """The chapter's translator, or a wider one, or one that was trained longer, asked everything."""
     torch.manual_seed(seed)
     config = TransformerConfig(
-        vocab_size=WORDS.vocab_size, d_model=32, n_heads=4, n_layers=2, d_ff=64, dropout=0.0, max_len=16
+        vocab_size=WORDS.vocab_size, d_model=d_model, n_heads=4, n_layers=2, d_ff=2 * d_model, dropout=0.0, max_len=16
     )
     model = Transformer(config)
     with torch.no_grad():
         untrained = probes(model.encode(SOURCES))
-    trained(model, seed)
+    trained(model, seed, steps)
     with torch.no_grad():
         below = probes(model.source_embeddings(SOURCES))
         result = {"probe": probes(model.encode(SOURCES)), "probe, untrained": untrained, "probe, embeddings": below}
     result["read"] = read(model)
-    trained(model, seed, hidden=True)
-    result["read, decoder trained on"] = read(model)
+    if (d_model, steps) == (32, STEPS):
+        trained(model, seed, hidden=True)
+        result["read, decoder trained on"] = read(model)
     print(seed, result, flush=True)
     return result
 
@@ -282,6 +286,10 @@ def main() -> None:
     print(shipped, flush=True)
     torch.set_default_dtype(torch.float64)
     results = {"seeds": {str(seed): small(seed) for seed in SEEDS}, "shipped": shipped}
+    results["attacks"] = {
+        "twice the width": [small(seed, d_model=64) for seed in ATTACKING],
+        "three times the steps": [small(seed, steps=3 * STEPS) for seed in ATTACKING],
+    }
     _record.write("transformer_notes", results, seeds=SEEDS, started=started)
 
 
