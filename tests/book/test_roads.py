@@ -62,7 +62,7 @@ HIDDEN_LINES = {
     "06-decoder-deeper": (500, 0),
     "06-decoder": (250, 0),
     "07-transformer-deeper": (500, 0),
-    "07-transformer": (203, 0),
+    "07-transformer": (230, 0),
     "08-training-deeper": (500, 0),
     "08-training": (250, 0),
     "09-variants-deeper": (476, 4),
