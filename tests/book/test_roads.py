@@ -43,7 +43,7 @@ OF_ONE_STORY = {
     "12-inside",
 }
 OF_ONE_STORY |= {"13-assistant"}
-OF_ONE_STORY |= {"09-variants-today"}
+OF_ONE_STORY |= {"09-variants", "09-variants-today"}
 DEEPER = {"words": 4000, "sections": 12}
 SHORT_DEEPER = {f"{stem}-deeper" for stem in OF_ONE_STORY if not stem.endswith(SECOND)}
 LONGEST_HIDDEN = 25  # lines of a cell that a reader of the page does not see
@@ -65,8 +65,8 @@ HIDDEN_LINES = {
     "07-transformer": (230, 0),
     "08-training-deeper": (500, 0),
     "08-training": (250, 0),
-    "09-variants-deeper": (476, 4),
-    "09-variants": (681, 5),
+    "09-variants-deeper": (500, 0),
+    "09-variants": (250, 0),
     "09-variants-today": (250, 0),
     "10-vit-deeper": (500, 0),
     "10-vit": (250, 0),
