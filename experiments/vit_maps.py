@@ -1,11 +1,11 @@
-"""Five small ViTs that tell drawn shapes apart: does the answer depend on what the class token looks at?
+"""Five small ViTs tell drawn shapes apart: does the answer depend on what the class token looks at?
 
 Three are those of ``vit_trained``, with their stored weights; two more are trained as they were, from other seeds. The
 map is that of chapter 10: the class token's weights in the last layer, averaged over its heads. The deletion test puts
 background noise in place of the patches, the highest of a map first, and keeps the mean probability of the model's own
 answer while 0 to 12 of 36 patches go, over 60 drawings. It is asked of the map, its reverse, the map of the layer
-before, rollout, brightness, and five random orders. Then the attacks: 340 other drawings; patches left out of the
-sequence in place of replaced ones; and the best of the four heads by this test.
+before, rollout, brightness, each head, and five random orders. Then the attacks: 340 other drawings; and patches left
+out of the sequence in place of replaced ones.
 """
 
 import torch
@@ -20,7 +20,7 @@ from ttutor.variants.drawings import drawn_shapes
 from ttutor.variants.patches import patchify, unpatchify
 from ttutor.variants.vit import ViT
 
-SEEDS, N_STEPS, N_DRAWN = [0, 1, 2], 12, 5
+SEEDS, N_STEPS, N_DRAWN = [0, 1, 2, 3, 4], 12, 5
 
 
 def models() -> list[ViT]:
