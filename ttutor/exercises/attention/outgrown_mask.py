@@ -57,7 +57,7 @@ exercise = Exercise(
     "package's attention gives zeros.)",
     cases=(Case(name="scores of one to ten thousand million", inputs=_scores),),
     hints="""
-Take three scores, hide the third key, and let its score grow: 10, 1,000, 9,990, 10,000, 20,000. When does its weight
+Take three scores, hide the third key, and let its score grow tenfold, again and again. When does its weight
 leave zero?
 
 Is there a number that is below *every* score, and stays there whatever is added to it?
