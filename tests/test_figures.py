@@ -118,6 +118,11 @@ def test_a_heat_map_writes_what_is_seen_and_hatches_what_is_masked() -> None:
     assert "I largest at I (1), sleep largest at sleep (0.5)" in plot.describe()
 
 
+def test_a_row_that_sees_nothing_is_said_to_be_hidden() -> None:
+    plot = Heatmap(np.eye(2), ["a", "b"], mask=[[False, False], [True, True]], title="One row")
+    assert "a hidden, b largest at b (1)" in plot.describe()
+
+
 def test_a_large_heat_map_is_one_picture() -> None:
     names = [str(at) for at in range(30)]
     plot = Heatmap(np.eye(30), names, title="Large")

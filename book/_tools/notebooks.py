@@ -155,6 +155,8 @@ def output_problems(cell: NotebookNode) -> Iterator[str]:
         data = output.get("data", {})
         if output.output_type == "error" and "raises-exception" not in tags(cell):
             yield f"stores the error {output.ename}; mend it, or tag the cell raises-exception"
+        if output.get("name") == "stderr":
+            yield "stores a warning; mend what it warns of"
         if WIDGET_VIEW in data and "text/html" not in data:
             yield "shows a widget without a static rendering (text/html)"
         elif WIDGET_VIEW in data:

@@ -147,6 +147,10 @@ BAD = {
     "executed out of order": (notebook(cell("1", 2)), "has execution count 2, expected 1"),
     "empty": (notebook(cell(" ", None)), "is empty"),
     "stored error": (notebook(cell("1", outputs=[ERROR])), "stores the error ValueError"),
+    "stored warning": (
+        notebook(cell("1", outputs=[new_output("stream", name="stderr", text="no")])),
+        "stores a warning",
+    ),
     "blank widget": (
         notebook(cell("1", outputs=[widget(with_html=False)])),
         "shows a widget without a static rendering",

@@ -115,5 +115,9 @@ class Heatmap(Plot):
         if len(self.rows) > 12:
             row, column = np.unravel_index(table.argmax(), table.shape)
             return f"the largest is {self.rows[int(row)]}, {columns[int(column)]} ({number(table.max())})"
-        best = zip(self.rows, table.argmax(axis=1), table.max(axis=1), strict=True)
-        return ", ".join(f"{name} largest at {columns[at]} ({number(value)})" for name, at, value in best)
+        return ", ".join(
+            f"{name} hidden"
+            if row.mask.all()
+            else f"{name} largest at {columns[int(row.argmax())]} ({number(row.max())})"
+            for name, row in zip(self.rows, table, strict=True)
+        )
