@@ -43,8 +43,8 @@ def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, 
     from safetensors.torch import save
 
     make_folder(folder)
-    write_file(folder / CONFIG, (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
     write_file(folder / WEIGHTS, save(dict(tensors), metadata={"format": "pt"}))
+    write_file(folder / CONFIG, (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
     return folder
 
 
