@@ -10,7 +10,7 @@ from ttutor.figures.plot import Plot, array, number
 from ttutor.widgets.style import OUTLINES, PAGE, PALETTE
 
 _MOST_NUMBERS = 8
-_MOST_SHAPES = 400
+_MOST_SHAPES = 200  # beyond, the cells are one picture; hatching needs shapes up to twice as many
 _MOST_NAMES = 15
 _DEEPEST = {"weights": 1.0}
 _DEEP = 0.75  # of the darker hues, so that the numbers on them can be read
@@ -28,7 +28,7 @@ class Heatmap(Plot):
         numbers: how a number is written into its cell; by default ``".2f"`` up to 8 columns, and not beyond.
         part: whose colour of the palette it has.
         top: the number with the full colour; by default 1, or the largest in size if that is more.
-        rings: cells, each a row and a column, that are outlined; only in tables of up to 400 cells.
+        rings: cells, each a row and a column, that are outlined.
 
     Raises:
         ValueError: the names do not fit the values.
@@ -57,12 +57,17 @@ class Heatmap(Plot):
         return np.ma.masked_array(table, mask=False if self.mask is None else ~array(self.mask).astype(bool))
 
     def draw(self, ax: Any) -> None:
+        from matplotlib.patches import Rectangle
+
         table = self.table()
         top = self.top or max(1.0, float(np.abs(table).max()))
-        if table.size > _MOST_SHAPES:
+        if table.size > (_MOST_SHAPES if self.mask is None else 2 * _MOST_SHAPES):
             self._draw_picture(ax, table / top)
         else:
             self._draw_cells(ax, table, top)
+        for row, column in self.rings:
+            look = {"fill": False, "edgecolor": PAGE["text"], "linewidth": 1.4}
+            ax.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, **look))
         columns = self.columns or self.rows
         slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         named = range(0, len(columns), 1 + len(columns) // _MOST_NAMES)
@@ -88,9 +93,6 @@ class Heatmap(Plot):
             ax.add_patch(Rectangle(corner, 1, 1, color=PALETTE[part], alpha=depth, linewidth=0))
             if written:
                 ax.text(column, row, format(value, written), ha="center", va="center_baseline", fontsize="small")
-        for row, column in self.rings:
-            look = {"fill": False, "edgecolor": PAGE["text"], "linewidth": 1.4}
-            ax.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, **look))
         for spine in ax.spines.values():
             spine.set(visible=True, color=PAGE["border"])
         ax.set_aspect("auto" if written else "equal")
