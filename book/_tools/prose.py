@@ -21,6 +21,7 @@ NUMBER = re.compile(
     r"(?<![\w.,])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?!\w)(?:\s?(?P<unit>%|thousand|million|billion))?"
 )
 CITED, OTHER = "\u2020", "\xa4"  # stand for a citation, and for whatever else is no text
+TAG = re.compile(r"<[^>]*>")
 STORED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+(?:[eE][+-]?\d+)?")
 MATH = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
 UNITS = {"%": (1.0, 100.0), "thousand": (1.0, 1e-3), "million": (1.0, 1e-6), "billion": (1.0, 1e-9), "": (1.0,)}
@@ -128,7 +129,12 @@ def stored_numbers(cell: NotebookNode) -> set[float]:
     if cell.cell_type == "markdown":
         text = " ".join(MATH.findall(cell.source))
     else:
-        data = (part for output in cell.outputs for name, part in output.get("data", {}).items() if "text" in name)
+        data = (
+            TAG.sub(" ", part)  # the coordinates of a drawing measure nothing
+            for output in cell.outputs
+            for name, part in output.get("data", {}).items()
+            if "text" in name
+        )
         streams = (output.get("text", "") for output in cell.outputs)
         text = " ".join([cell.source, *streams, *data])
     return {float(found.replace(",", "")) for found in STORED.findall(text)}
