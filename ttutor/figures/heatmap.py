@@ -66,8 +66,8 @@ class Heatmap(Plot):
         else:
             self._draw_cells(ax, table, top)
         for row, column in self.rings:
-            look = {"fill": False, "edgecolor": PAGE["text"], "linewidth": 1.4}
-            ax.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, **look))
+            ring: Any = {"fill": False, "edgecolor": PAGE["text"], "linewidth": 1.4}
+            ax.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, **ring))
         columns = self.columns or self.rows
         slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         named = range(0, len(columns), 1 + len(columns) // _MOST_NAMES)
