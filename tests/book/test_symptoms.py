@@ -23,6 +23,7 @@ ELSEWHERE = {
     "embed_dim": "ours answers in its own words",
     "'generate'": "ours answers in its own words",
     "CUDA enabled": "needs a PyTorch for CPUs",
+    "deserialize": "has other words where there is a card",
     "same device": "needs a second device",
 }
 """Parts of headings whose message the lines below cannot raise on every machine, and why."""
