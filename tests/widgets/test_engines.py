@@ -11,6 +11,7 @@ from tests.book.browser import OVERFLOW
 from tests.require import missing
 from tests.widgets.engines import COMPLAINTS, Engine, is_installed, open_engine
 from tests.widgets.test_every_explorer import CONTROLS, MODULES, NONSENSE, SHOWN, specimen
+from ttutor.widgets import PlaygroundExplorer
 from ttutor.widgets.base import _PAGE
 from ttutor.widgets.static import module_names, static_script, write_weights
 
@@ -47,6 +48,15 @@ for (const control of [...root.querySelectorAll({CONTROLS!r})]) {{
 return words;
 """
 
+LEARNED = """
+const root = document.querySelector('[data-explorer]').firstElementChild.shadowRoot;
+[...root.querySelectorAll('button')].find((button) => button.textContent === 'Yes').click();
+const end = performance.now() + 50000;
+while (root.querySelector('[aria-busy="true"]') && performance.now() < end)
+  await new Promise((done) => setTimeout(done, 50));
+return root.querySelector('.tt-found').textContent;
+"""
+
 
 @pytest.fixture(scope="module", params=["firefox", "webkit"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
@@ -79,3 +89,14 @@ def test_it_mounts_answers_and_fits(name: str, engine: Engine, folder: Path) -> 
     assert [found[0] for found in map(NONSENSE.search, words) if found] == []
     assert engine.run(f"return ({OVERFLOW})();") == []
     assert engine.run("return window.complaints;") == []
+
+
+@pytest.mark.parametrize(
+    ("positions", "outcome"), [(True, "It learns, as you guessed."), (False, "It fails, and you guessed otherwise.")]
+)
+def test_the_playground_learns_to_reverse_and_fails_without_positions(
+    positions: bool, outcome: str, engine: Engine, tmp_path: Path
+) -> None:
+    engine.open(PlaygroundExplorer(positions=positions).save(tmp_path / "page.html").as_uri())
+    assert engine.run(MOUNTED) == []
+    assert engine.run(LEARNED).startswith(f"{outcome} After 300 steps seed 1 has ")

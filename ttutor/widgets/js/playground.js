@@ -3,7 +3,7 @@
 // forbidden. Everything on screen follows from the traits: a view without a model trains it again, unseen,
 // to the step at which it stood, which gives the same model to the last digit.
 import { button, choice, select, toggle } from "./controls.js";
-import { css, formatNumber, make, onTraits, openCard, setTraits, uniqueId } from "./core.js";
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits, uniqueId } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 import { makeEngine } from "./playground_model.js";
 import { makeTasks } from "./playground_tasks.js";
@@ -66,7 +66,10 @@ const CSS = css`
   }
   .tt-picture .wrong {
     fill: var(--tt-loss);
-    text-decoration: line-through;
+  }
+  .tt-picture .asked {
+    font-size: 0.9375rem;
+    text-anchor: middle;
   }
   .faint {
     fill-opacity: 0.75;
@@ -97,6 +100,9 @@ const CSS = css`
   .line.usual {
     stroke: var(--tt-memory-line);
   }
+  .line.before {
+    stroke-opacity: 0.35;
+  }
   .line.loss {
     stroke: var(--tt-loss);
     stroke-width: 1.5;
@@ -116,6 +122,21 @@ const CSS = css`
     flex-wrap: wrap;
     align-items: center;
     gap: 0.4rem 0.6rem;
+  }
+  .will .tt-button {
+    min-width: 4rem;
+    color: var(--tt-page);
+    background: var(--tt-ink);
+    font-weight: 600;
+  }
+  .will .tt-button:hover {
+    background: color-mix(in srgb, var(--tt-ink) 82%, var(--tt-page));
+  }
+  .such {
+    margin: 0.5rem 0 0;
+  }
+  .tt-found b {
+    font-weight: 700;
   }
   @container (max-width: 27rem) {
     .tt-head {
@@ -158,9 +179,18 @@ const CSS = css`
       margin: 0;
       gap: 0.4rem 0.6rem;
     }
+    .such {
+      margin: 0.25rem 0 0;
+      font-size: 0.8125rem;
+    }
+    .such > span {
+      display: none;
+    }
+    .will .tt-button {
+      min-width: 3.5rem;
+    }
     .tt-finding {
       margin: 0.25rem 0 0;
-      min-height: 4.35em;
     }
   }
 `;
@@ -169,13 +199,19 @@ const engine = makeEngine();
 const { tasks, understand } = makeTasks(engine);
 const PARTS = ["positions", "causal", "heads", "skips", "norm", "layers"];
 const SETTINGS = ["task", ...PARTS, "rate", "seed", "beside", "text"];
+// What it learns, what the reader may write, what is counted, the simplest answer, and what joins the tokens.
 const WORDS = {
-  reverse: ["write eight letters backwards", "letters", "letters", "the commonest letter everywhere"],
-  sort: ["sort eight digits", "digits", "digits", "the commonest digit everywhere"],
-  who: ["say who did it, and to whom", "sentence", "answers", "always the first word"],
-  sum: ["add two digits", "sum", "sums", "always 9"],
-  next: ["guess the next letter of a word", "word", "letters", "from the letter before alone"],
+  reverse: ["write eight letters backwards", "letters", "letters", "the commonest letter everywhere", ""],
+  sort: ["sort eight digits", "digits", "digits", "the commonest digit everywhere", ""],
+  who: ["say who did it, and to whom", "sentence", "answers", "always the first word", " "],
+  sum: ["add two digits", "sum", "sums", "always 9", " "],
+  next: ["guess the next letter of a word", "word", "letters", "from the letter before alone", ""],
 };
+const NOTES = [
+  "Positions: each place has a vector of its own, which is learned. Causal: a place reads only itself and what stands left of it. Skips: what a layer finds is added to what came in. Norms: each vector is brought to one size before a layer reads it.",
+  "In the picture the lines are attention, the mean of all heads, as wide as the weight; with two layers they meet half-way. In the plot chance is a guess among all tokens; the circles at the end are the recorded seeds.",
+];
+const RECORDED = "Seeds 101 to 105, recorded with the same parts";
 const LEARNED = 0.9;
 const EVERY = 10; // steps from point to point
 const MOST_POINTS = 200;
@@ -300,25 +336,37 @@ function hireTrainer(tell) {
 
 // ------------------------------------------------------------------ pictures
 
-/** A sequence below, what the model says of it above, and between them each layer's attention. */
+/** A sequence below, what the model says of it above, and what is right on top; between them each layer's attention. */
 function drawLooks({ now, ids, task, name, waits }, width, height) {
   const { vocabulary, right } = tasks[task];
   const targets = right(ids);
-  const [top, floor] = [44, height - 28];
+  const gutter = width < 260 ? 0 : 72; // for the names of the lines, where there is room
+  const lift = name ? 20 : 0;
+  const said = 12 + lift + (gutter && 24); // below what is right
+  const [top, floor] = [said + 10, height - 26];
   const tiers = now.weights || [];
-  const x = (place) => 4 + ((place + 0.5) * (width - 8)) / ids.length;
+  const gap = (width - gutter - 6) / ids.length;
+  const x = (place) => gutter + (place + 0.5) * gap;
   const y = (tier) => floor - (tier * (floor - top)) / Math.max(tiers.length, 1);
+  const thickest = Math.min(10, gap / 5);
+  const names = [
+    ["right", 12 + lift],
+    ["it says", said],
+    ["looks at", (top + floor) / 2 + 4],
+    ["it reads", floor + 20],
+  ];
   return [
-    ["name", "text", { class: "faint", x: 0, y: 12, text: name }],
+    name && ["name", "text", { class: "faint", x: 0, y: 12, text: name }],
+    ...names.map(([text, down], i) => gutter && [`names${i}`, "text", { class: "faint", x: 0, y: down, text }]),
     waits && [
       "waits",
       "text",
       {
         class: "faint",
-        x: width / 2,
-        y: (top + floor) / 2,
+        x: x((ids.length - 1) / 2),
+        y: (top + floor) / 2 + 4,
         "text-anchor": "middle",
-        text: "It has learned nothing yet.",
+        text: gutter ? "It has learned nothing yet." : "nothing yet",
       },
     ],
     ...tiers.flatMap((rows, tier) =>
@@ -332,7 +380,7 @@ function drawLooks({ now, ids, task, name, waits }, width, height) {
                 {
                   class: "look",
                   d: `M${x(j).toFixed(1)} ${y(tier)}L${x(i).toFixed(1)} ${y(tier + 1)}`,
-                  "stroke-width": 10 * weight,
+                  "stroke-width": thickest * weight,
                   "stroke-opacity": 0.15 + 0.85 * weight,
                 },
               ],
@@ -345,21 +393,23 @@ function drawLooks({ now, ids, task, name, waits }, width, height) {
         ids.map((__, i) => [`node${tier}-${i}`, "circle", { class: "node", cx: x(i), cy: y(tier + 1), r: 3 }]),
       ),
     ...ids.map((id, i) => [`read${i}`, "text", { class: "token", x: x(i), y: floor + 20, text: vocabulary[id] }]),
-    ...ids.map((_, i) => {
-      if (targets[i] < 0) return null;
-      const said = now.says?.[i];
-      const isRight = said === targets[i];
-      const kind = said === undefined ? "" : isRight ? "right" : "wrong";
-      const text = said === undefined ? "?" : vocabulary[said];
-      return [`said${i}`, "text", { class: `token ${kind}`, x: x(i), y: top - 10, text }];
+    ...ids.flatMap((_, i) => {
+      if (targets[i] < 0) return [];
+      const token = now.says?.[i];
+      const kind = token === undefined ? "" : token === targets[i] ? "right" : "wrong";
+      const text = token === undefined ? "?" : vocabulary[token];
+      return [
+        gutter && ["asked" + i, "text", { class: "asked faint", x: x(i), y: 12 + lift, text: vocabulary[targets[i]] }],
+        [`said${i}`, "text", { class: `token ${kind}`, x: x(i), y: said, text }],
+      ];
     }),
   ];
 }
 
 /** Over the steps: the loss, the share right in training and on new sequences; what simple answers get. */
-function drawPlot({ run, beside, most, marks, recorded, fallen }, width, height) {
+function drawPlot({ run, beside, before, most, marks, recorded, fallen, running }, width, height) {
   const { steps, loss, seen, right, done } = run;
-  const [left, end, top, floor] = [4, width - 36, 42, height - 22];
+  const [left, end, top, floor] = [4, width - 44, 42, height - 22];
   const x = (step) => left + (step / most) * (end - left);
   const y = (share) => floor - share * (floor - top);
   const path = (shares, at = steps) => {
@@ -370,6 +420,7 @@ function drawPlot({ run, beside, most, marks, recorded, fallen }, width, height)
   };
   const first = Math.max(...loss.filter((one) => one !== null), 0.001);
   const lines = [
+    before && ["before", path(before.right, before.steps), "the run before"],
     beside && ["usual", path(beside.right, beside.steps), "all parts"],
     [
       "loss",
@@ -380,20 +431,13 @@ function drawPlot({ run, beside, most, marks, recorded, fallen }, width, height)
     ["new", path(right), "right on new"],
   ].filter(Boolean);
   const columns = [0, width < 400 ? 0.38 : 0.3, width < 400 ? 0.7 : 0.6, 0];
-  const order = { new: 0, seen: 1, loss: 2, usual: 3 };
+  const order = { new: 0, seen: 1, loss: 2, usual: 3, before: 3 };
   return [
     ["floor", "path", { class: "axis", d: `M${left} ${floor}H${end}M${left} ${y(1)}H${end}` }],
     ["hundred", "text", { class: "faint", x: end, y: y(1) - 4, "text-anchor": "end", text: "100\u00a0%" }],
     ["start", "text", { class: "faint", x: left, y: floor + 17, text: "step 0" }],
-    ["most", "text", { class: "faint", x: end - 12, y: floor + 17, "text-anchor": "end", text: most }],
-    ...marks.flatMap(({ share, text }, i) => [
-      [`mark${i}`, "path", { class: "mark", d: `M${left} ${y(share)}H${end}` }],
-      [
-        `simple${i}`,
-        "text",
-        { class: "halo", x: end - 2, y: y(share) + (share > 0.8 ? 13 : -4), "text-anchor": "end", text },
-      ],
-    ]),
+    ["most", "text", { class: "faint", x: end - 14, y: floor + 17, "text-anchor": "end", text: most }],
+    ...marks.map(({ share }, i) => [`mark${i}`, "path", { class: "mark", d: `M${left} ${y(share)}H${end}` }]),
     ...lines.map(([name, d]) => [`line${name}`, "path", { class: `line ${name}`, d }]),
     ...lines.flatMap(([name, , words]) => {
       const at = order[name];
@@ -404,15 +448,21 @@ function drawPlot({ run, beside, most, marks, recorded, fallen }, width, height)
         [`words${name}`, "text", { x: across + 21, y: down, text: words }],
       ];
     }),
+    // Words over the lines, each with a rim of the page's colour.
+    ...marks.map(({ share, text }, i) => [
+      `simple${i}`,
+      "text",
+      { class: "halo", x: end - 8, y: y(share) + (share > 0.8 ? 13 : -4), "text-anchor": "end", text },
+    ]),
     ...recorded.map((share, i) => [
       `recorded${i}`,
       "circle",
-      { class: "recorded", cx: end + 11 + 5 * i, cy: y(share), r: 4, "data-value": share.toFixed(9) },
+      { class: "recorded", cx: end + 15 + 6 * i, cy: y(share), r: 4, "data-value": share.toFixed(9) },
     ]),
     recorded.length && [
       "recordedname",
       "text",
-      { class: "faint", x: width, y: floor + 17, "text-anchor": "end", text: "5\u00a0runs" },
+      { class: "faint", x: width, y: floor + 17, "text-anchor": "end", text: "5\u00a0seeds" },
     ],
     fallen !== null && [
       "fall",
@@ -424,6 +474,18 @@ function drawPlot({ run, beside, most, marks, recorded, fallen }, width, height)
         "at",
         "circle",
         { class: "at", fill: "currentColor", cx: x(Math.min(done, most)), cy: y(right.at(-1)), r: 4.5 },
+      ],
+    running &&
+      right.length && [
+        "share",
+        "text",
+        {
+          class: "halo right",
+          x: Math.max(x(Math.min(done, most)) - 8, left + 34),
+          y: y(right.at(-1)) + (right.at(-1) > 0.5 ? 16 : -10),
+          "text-anchor": "end",
+          text: percent(right.at(-1)),
+        },
       ],
   ];
 }
@@ -549,7 +611,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Train it in the page",
     question: titleOf(get),
-    invite: "Take a part out, guess, and watch it learn.",
+    invite: "Take a part out, if you like. Your guess starts the training.",
     onReset: () => {
       leave();
       setTraits(model, initial);
@@ -574,21 +636,23 @@ function render({ model, el }) {
     oninput: () => change({ text: own.value }),
   });
   const ownLabel = make("label", { for: id });
+  const such = make("p", { class: "such" });
+  const heightOf = (width) => (width < 400 ? 176 : 250);
   const looks = stage({
     label: "The sequence below, the answers above, and attention as lines between them",
-    height: (width) => (width < 400 ? 132 : 230),
+    height: heightOf,
     role: "img",
     draw: (state, width, height) => drawLooks(state, width, height),
   });
   const others = stage({
     label: "The same for the model with all parts",
-    height: (width) => (width < 400 ? 132 : 230),
+    height: heightOf,
     role: "img",
     draw: (state, width, height) => (state.now ? drawLooks(state, width, height) : []),
   });
   const plot = stage({
     label: "Loss and share right, step by step",
-    height: (width) => (width < 400 ? 150 : 230),
+    height: (width) => (width < 400 ? 156 : 250),
     role: "img",
     draw: (state, width, height) => drawPlot(state, width, height),
   });
@@ -612,7 +676,7 @@ function render({ model, el }) {
     ],
   ].map(([name, label, options]) => [name, choice({ label, options, onChange: (value) => change({ [name]: value }) })]);
   const beside = toggle({
-    label: "beside it, the same with all parts",
+    label: "beside it, one with all parts",
     onChange: (value) => {
       leave();
       setTraits(model, { beside: value, run: {}, now: {} });
@@ -637,13 +701,21 @@ function render({ model, el }) {
   const again = button({ label: "Another seed", onClick: () => start(get("run").guess, get("seed") + 1) });
   card.stage.append(
     make("div", { class: "task" }, task.node, make("div", { class: "own" }, ownLabel, own)),
+    such,
     make("div", { class: "pictures" }, looks.node, others.node, plot.node),
-    make("div", { class: "parts" }, make("b", { text: "It has" }), ...switches.map(([, { node }]) => node)),
+    make(
+      "div",
+      { class: "parts" },
+      make("b", { text: "It has" }),
+      ...switches.map(([, { node }]) => node),
+      beside.node,
+    ),
   );
   card.controls.append(will, pausing, step, again);
   card.more(
-    "More: heads, layers, learning rate, two at once",
-    make("div", { class: "parts" }, ...few.map(([, { node }]) => node), beside.node),
+    "More parts, and what the words mean",
+    make("div", { class: "parts" }, ...few.map(([, { node }]) => node)),
+    ...NOTES.map((text) => make("p", { class: "tt-note", text })),
     make("p", { class: "tt-note", text: get("note") }),
   );
 
@@ -670,30 +742,38 @@ function render({ model, el }) {
     for (const [part, control] of [...switches, ...few]) control.set(get(part));
     beside.set(get("beside"));
     const hasRun = !!run.steps;
+    const changed = hasRun ? changedOf(run, now) : "";
+    const [one, other] = examplesOf(name);
+    refill(such, `It practises on ${one}`, make("span", { text: `, ${other}` }), " and so on.");
     looks.node.firstChild.setAttribute("aria-label", spokenLooks(name, ids, now));
     asked.textContent = name === "next" ? "Will it rise above the dotted line?" : "Will nine in ten be right?";
-    will.hidden = busy;
+    // The same run again would come out the same: another guess is asked for when something else is tried.
+    will.hidden = busy || (hasRun && !changed);
     pausing.hidden = !hasRun && !busy;
     pausing.textContent = busy ? "Pause" : "Go on";
-    step.hidden = again.hidden = busy || !hasRun;
+    step.hidden = again.hidden = busy || !hasRun || !!changed;
     others.node.hidden = !get("beside");
-    looks.show(
-      { now, ids, task: name, name: get("beside") ? "with your parts" : "attention", waits: !now.says && !busy },
-      0,
-    );
+    beside.node.hidden = !get("beside") && !isLess(get);
+    looks.show({ now, ids, task: name, name: get("beside") ? "with your parts" : "", waits: !now.says && !busy }, 0);
     others.show(get("beside") ? { now: now.beside || {}, ids, task: name, name: "with all parts" } : {}, 0);
     const recorded = hasRun && !busy && run.done >= steps ? recordedOf(run) : [];
+    const [simplest, chance] = [get("simplest")[name], 1 / tasks[name].vocabulary.length];
+    const isChance = simplest < 2 * chance; // then one line stands for both
     const marks = [
-      { share: get("simplest")[name], text: WORDS[name][3] },
+      { share: simplest, text: `${WORDS[name][3]}${isChance ? ", or chance" : ""}` },
+      ...(isChance ? [] : [{ share: chance, text: "chance" }]),
       ...(name === "next" ? [] : [{ share: LEARNED, text: "nine in ten" }]),
     ];
     const shown = hasRun ? run : series(null, 0);
-    const fallen = hasRun && !busy && run.right.length && changedOf(run, now) ? now.right : null;
-    plot.show({ run: shown, beside: run.beside, most: Math.max(steps, shown.done), marks, recorded, fallen }, 0);
-    const found = hasRun ? findingOf({ run, now, busy }) : "";
-    if (found !== told) {
-      told = found;
-      card.find(found);
+    const fallen = !busy && changed && run.right.length ? now.right : null;
+    const before =
+      hasRun && !run.beside ? get("history").findLast((one) => one.id < run.id && one.task === name) : null;
+    const most = Math.max(steps, shown.done);
+    plot.show({ run: shown, beside: run.beside, before, most, marks, recorded, fallen, running: busy }, 0);
+    const [verdict, words] = hasRun ? findingOf({ run, now, busy, changed }) : ["", ""];
+    if (verdict + words !== told) {
+      told = verdict + words;
+      card.find(verdict && make("b", { text: `${verdict} ` }), words);
     }
   };
 
@@ -709,44 +789,51 @@ function render({ model, el }) {
     const [, parts] = run.changes.findLast(([at]) => at < run.done || !at);
     return changedWords(parts, ...(now.parts || [parts]));
   };
-  const findingOf = ({ run, now, busy }) => {
-    if (busy) return "It learns. A switch now changes the running model.";
-    const changed = changedOf(run, now);
+  /** The outcome in a few words, and what there is to say of it. */
+  const findingOf = ({ run, now, busy, changed }) => {
+    if (busy) return ["", "It is learning. Take a part out now, and the running model loses it."];
     const share = percent(run.right.at(-1));
     if (changed)
-      return `The trained model, ${changed}: now ${percent(now.right)} right, before ${share}. Would it learn so from the start? Guess again.`;
-    const steps = stepsOf();
-    if (run.done < steps) return `It stands at step ${run.done}.`;
-    const name = run.task;
+      return [
+        `The trained model, ${changed}:`,
+        `now ${percent(now.right)} right, before ${share}. Would it learn so from the start? Guess again.`,
+      ];
+    const [steps, name] = [stepsOf(), run.task];
+    if (run.done < steps) return ["", `It stands at step ${run.done}, with ${share} right.`];
     const right = run.right[run.steps.indexOf(steps)] ?? run.right.at(-1);
     const isLearned = right > (name === "next" ? get("simplest").next : LEARNED);
     const guess = (run.guess === "yes") === isLearned ? "as you guessed" : "and you guessed otherwise";
-    const later = run.done > steps ? `, after ${run.done} ${share}` : "";
-    return [
-      `After ${steps} steps ${percent(right)} of the new ${WORDS[name][2]} are right, ${guess}${later}.`,
-      whyOf(name, run),
-      recordedWords(run, steps),
-    ]
-      .filter(Boolean)
-      .join(" ");
+    const later = run.done > steps ? ` (after ${run.done}: ${share})` : "";
+    const verdict =
+      name === "next" ? ["It stays below", "It rises above"][+isLearned] : ["It fails", "It learns"][+isLearned];
+    const counted = `After ${steps} steps seed ${run.seed} has ${percent(right)} of the new ${WORDS[name][2]} right${later}.`;
+    const words = [counted, recordedWords(run), whyOf(run, right, isLearned)].filter(Boolean);
+    return [`${verdict}, ${guess}.`, words.join(" ")];
   };
-  /** What stands in the numbers, where they ask for a word. */
-  const whyOf = (name, { causal, seen, right }) => {
+  /** What stands in the numbers or follows from the parts, and what one might try next. */
+  const whyOf = ({ task: name, positions, causal, skips, norm, layers, seen }, right, isLearned) => {
     const known = seen.at(-1);
-    if (name === "next" && !causal && right.at(-1) > LEARNED)
+    if (name === "next" && !causal && right > LEARNED)
       return "But it reads the answer: the next letter stands in its input.";
-    if (known - right.at(-1) > 0.3)
-      return `Of those in training it has ${percent(known)} right: it knows them by heart.`;
+    if (known - right > 0.3) return `Of those in training it has ${percent(known)} right: it knows them by heart.`;
+    if (!positions && !isLearned && !causal && (name === "reverse" || name === "sort"))
+      return `Without positions it sees which ${name === "sort" ? "digits" : "letters"} there are, and not where.`;
+    if (!positions && !isLearned && name === "who" && (!causal || layers === 1))
+      return "Without positions “dog bites man” and “man bites dog” are the same to it.";
+    if (causal && positions && name === "reverse")
+      return "Reading left only, the first four places never see the letter that they need.";
+    if (causal && positions && name === "sort")
+      return "Reading left only, it must place a digit before it has seen them all.";
+    if (isLearned && positions && !causal && skips && norm && name !== "sum") return "Now take the positions out.";
     return "";
   };
-  const recordedWords = (run, steps) => {
+  const recordedWords = (run) => {
     if (!recordedOf(run).length)
       return run.changes.length > 1
         ? "No recorded run changed its parts on the way."
         : "No runs like this are recorded: try another seed.";
     const [least, most] = [Math.min, Math.max].map((end) => percent(end(...recordedOf(run))));
-    const range = least === most ? `${least} in each` : `${least.replace("\u00a0%", "")} to ${most}`;
-    return `Five recorded runs of ${steps} steps: ${range}.`;
+    return `${RECORDED}: ${least === most ? `${least} each` : `${least.replace("\u00a0%", "")} to ${most}`}.`;
   };
 
   const onChange = () => {
@@ -755,8 +842,7 @@ function render({ model, el }) {
   };
   const stops = [onTraits(model, names, onChange), looks.close, others.close, plot.close, leave, card.close];
   stops.push(() => cancelAnimationFrame(frame));
-  card.caption.textContent =
-    "Lines: attention, the mean of all heads. Circles at the end: five recorded runs with the same parts.";
+  card.caption.remove(); // the pictures name their lines themselves
   draw();
   return () => stops.forEach((end) => end());
 }
@@ -771,6 +857,25 @@ function titleOf(get) {
   const usual = get("task") === "next";
   const reads = get("causal") === usual ? "" : usual ? ", reading all at once" : ", reading only what stands left";
   return `Will it learn this${missing.length ? ` without ${missing.map(([, word]) => word).join(" and ")}` : ""}${reads}?`;
+}
+
+/** Whether it lacks a part, or reads otherwise than its task needs. */
+function isLess(get) {
+  return !get("positions") || !get("skips") || !get("norm") || get("causal") !== (get("task") === "next");
+}
+
+/** Two sequences that are trained on, each with what is right. */
+function examplesOf(name) {
+  const { draw, isKept, right, vocabulary } = tasks[name];
+  const random = new engine.Random(3);
+  const found = [];
+  while (found.length < 2) {
+    const ids = draw(random);
+    if (isKept(ids)) continue;
+    const write = (all) => all.map((id) => vocabulary[id]).join(WORDS[name][4]);
+    found.push(`${write(ids)}\u00a0→\u00a0${write(right(ids).filter((one) => one >= 0))}`);
+  }
+  return found;
 }
 
 /** The picture of a sequence for a screen reader. */
