@@ -744,9 +744,9 @@ function render({ model, el }) {
     const hasRun = !!run.steps;
     const changed = hasRun ? changedOf(run, now) : "";
     const [one, other] = examplesOf(name);
-    refill(such, `It practises on ${one}`, make("span", { text: `, ${other}` }), " and so on.");
+    refill(such, `Examples: ${one}`, make("span", { text: `, ${other}` }));
     looks.node.firstChild.setAttribute("aria-label", spokenLooks(name, ids, now));
-    asked.textContent = name === "next" ? "Will it rise above the dotted line?" : "Will nine in ten be right?";
+    asked.textContent = name === "next" ? "Will it beat the upper line?" : "Will nine in ten be right?";
     // The same run again would come out the same: another guess is asked for when something else is tried.
     will.hidden = busy || (hasRun && !changed);
     pausing.hidden = !hasRun && !busy;
@@ -805,7 +805,9 @@ function render({ model, el }) {
     const guess = (run.guess === "yes") === isLearned ? "as you guessed" : "and you guessed otherwise";
     const later = run.done > steps ? ` (after ${run.done}: ${share})` : "";
     const verdict =
-      name === "next" ? ["It stays below", "It rises above"][+isLearned] : ["It fails", "It learns"][+isLearned];
+      name === "next"
+        ? ["It stays below the line", "It rises above the line"][+isLearned]
+        : ["It fails", "It learns"][+isLearned];
     const counted = `After ${steps} steps seed ${run.seed} has ${percent(right)} of the new ${WORDS[name][2]} right${later}.`;
     const words = [counted, recordedWords(run), whyOf(run, right, isLearned)].filter(Boolean);
     return [`${verdict}, ${guess}.`, words.join(" ")];
