@@ -68,7 +68,7 @@ def test_a_keyword_of_theirs_is_answered_with_ours(case: str) -> None:
     ],
 )
 def test_a_name_of_nobody_keeps_the_message_of_python(call) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
+    with pytest.raises(TypeError, match="unexpected keyword argument '.*'; it takes [a-z_]+, [a-z_]+"):
         call()
 
 
@@ -86,6 +86,10 @@ def test_methods_of_theirs_are_answered(gpt: GPT) -> None:
     for model in (GPT, BERT, ViT, Transformer):
         with pytest.raises(AttributeError, match=f"{model.__name__} has no `from_pretrained`: .*from_huggingface"):
             model.from_pretrained  # noqa: B018
+    with pytest.raises(AttributeError, match="GPT has no `lm_head`: here it is `to_logits`"):
+        gpt.lm_head  # noqa: B018
+    with pytest.raises(AttributeError, match="GPTConfig has no `hidden_size`: here it is `d_model`"):
+        gpt.config.hidden_size  # noqa: B018
     assert not hasattr(gpt, "generate")
     assert not hasattr(GPT, "from_pretrained")
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
@@ -98,6 +102,8 @@ IMPORTS = {
     "from ttutor.variants import AutoModel": "from_huggingface",
     "from ttutor import GPT": "GPT stands in another room: from ttutor.variants import GPT",
     "from ttutor.attention import MultiHeadAttention": "from ttutor.multihead import MultiHeadAttention",
+    "from ttutor.positions import SinusoidalPosition": "did you mean `SinusoidalPositions`? from ttutor.positions",
+    "from ttutor.exercises import list_exercises": "here it is `ttutor.exercises.exercises`",
     "from ttutor.variants import nonsense": "cannot import name 'nonsense'",
 }
 

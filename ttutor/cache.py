@@ -12,6 +12,7 @@ from einops import rearrange, reduce
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
+from ttutor.names import answer_other_names
 from ttutor.shapes import check_shapes
 
 __all__ = [
@@ -293,3 +294,6 @@ def layer_caches(cache: DecoderCache | None, n_layers: int) -> list[LayerCache |
     if len(cache.layers) != n_layers:
         raise ValueError(f"this decoder has {n_layers} layers, but the cache {len(cache.layers)}")
     return list(cache.layers)
+
+
+answer_other_names(__name__)

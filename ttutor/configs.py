@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from ttutor.names import Answering
+from ttutor.names import AnsweringConfig
 
 __all__ = ["Config"]
 
@@ -14,7 +14,7 @@ Checked = TypeVar("Checked", bound="Config")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(Answering):
+class Config(AnsweringConfig):
     """The sizes and choices of a model: plain values that never change. Each family has its own fields.
 
     A family lists what it demands in ``errors``, out of the small checks below.

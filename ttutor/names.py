@@ -8,15 +8,19 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from ttutor.other_names import CALLS, GENERATION, LAYERS, MODELS, PARTS, SIZES, TRAINING
+
 __all__ = [
     "OURS",
     "Answering",
+    "AnsweringConfig",
     "AnsweringLayer",
     "AnsweringModel",
     "answer",
@@ -27,160 +31,7 @@ __all__ = [
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LAYERS = {
-    "MultiheadAttention": "`ttutor.multihead.MultiHeadAttention`",
-    "TransformerEncoderLayer": "`ttutor.encoder.EncoderLayer`",
-    "TransformerEncoder": "`ttutor.encoder.Encoder`",
-    "TransformerDecoderLayer": "`ttutor.decoder.DecoderLayer`",
-    "TransformerDecoder": "`ttutor.decoder.Decoder`",
-    "PositionalEncoding": "`ttutor.positions.SinusoidalPositions`",
-    "RotaryEmbedding": "`ttutor.positions.RotaryPositions`",
-    "SwiGLU": '`ttutor.layers.GatedFeedForward(..., activation="silu")`',
-    "Embedding": "`ttutor.embeddings.TokenEmbedding`",
-    "generate_square_subsequent_mask": "`ttutor.masks.causal_mask`, in which True means may attend",
-}
-"""Layers of torch and of many scripts."""
-
-SIZES = {
-    "embed_dim": "`d_model`",
-    "hidden_size": "`d_model`",
-    "hidden_dim": "`d_model`",
-    "n_embd": "`d_model`",
-    "embedding_dim": "`d_model`",
-    "num_heads": "`n_heads`",
-    "nhead": "`n_heads`",
-    "n_head": "`n_heads`",
-    "num_attention_heads": "`n_heads`",
-    "num_key_value_heads": "`n_kv_heads`",
-    "head_dim": "`d_head`",
-    "num_layers": "`n_layers`",
-    "n_layer": "`n_layers`",
-    "num_hidden_layers": "`n_layers`",
-    "num_encoder_layers": "`n_layers`, of the encoder and of the decoder alike",
-    "num_decoder_layers": "`n_layers`, of the encoder and of the decoder alike",
-    "dim_feedforward": "`d_ff`",
-    "intermediate_size": "`d_ff`",
-    "ffn_dim": "`d_ff`",
-    "max_position_embeddings": "`max_len`",
-    "n_positions": "`max_len`",
-    "block_size": "`max_len`",
-    "context_length": "`max_len`",
-    "max_seq_len": "`max_len`",
-    "num_embeddings": "`vocab_size`",
-    "num_classes": "`n_classes`",
-    "num_labels": "`n_classes`",
-    "num_channels": "`n_channels`",
-    "norm_first": '`norm="pre"` or `norm="post"`',
-    "layer_norm_eps": "an argument of the norm: `make_norm=partial(LayerNorm, eps=...)`",
-    "hidden_act": "`activation`",
-    "hidden_dropout_prob": "`dropout`",
-    "attn_dropout": "`dropout`",
-    "batch_first": "always True: the axes are `batch tokens d_model`",
-    "add_bias_kv": "left out, as in the paper",
-    "kdim": "`d_model`: keys are as wide as queries",
-    "vdim": "`d_model`: values are as wide as queries",
-}
-"""Arguments of constructors and fields of configs."""
-
-CALLS = {
-    "attn_mask": "`mask`, in which True means may attend: that of nn.MultiheadAttention turned round",
-    "key_padding_mask": "`mask`, turned round: `mask=~key_padding_mask[:, None, None, :]`",
-    "is_causal": "`causal=True`, or for a layer `mask=CAUSAL` of `ttutor.masks`",
-    "need_weights": "`ttutor.inside.capture`, which gives the weights of every head",
-    "average_attn_weights": "`ttutor.inside.capture`, which gives the weights of every head",
-    "output_attentions": "`ttutor.inside.capture`, which gives the weights of every head",
-    "output_hidden_states": "`ttutor.inside.capture`",
-    "dropout_p": "`dropout`",
-    "enable_gqa": "not needed: keys and values may have fewer heads",
-    "src_key_padding_mask": "`mask`, turned round: `mask=~src_key_padding_mask[:, None, None, :]`",
-    "src_mask": "`mask`, turned round: True means may attend",
-    "src": "`hidden` for an encoder, `source_ids` for a whole model",
-    "tgt": "`hidden` for a decoder, `target_ids` for a whole model",
-    "tgt_mask": "`mask`; a decoder is causal by itself",
-    "tgt_is_causal": "not needed: a decoder is causal by itself",
-    "tgt_key_padding_mask": "`mask`, turned round: `mask=~tgt_key_padding_mask[:, None, None, :]`",
-    "memory_key_padding_mask": "`memory_mask`, turned round: `memory_mask=~memory_key_padding_mask[:, None, None, :]`",
-    "attention_mask": "`is_real` for a whole model, `mask` for a layer: bool, True means may attend",
-    "input_ids": "`token_ids`, or `source_ids` of a model with two sides",
-    "inputs_embeds": "`ttutor.inside.patch`, which changes the embeddings",
-    "decoder_input_ids": "`target_ids`",
-    "labels": "left to you: `torch.nn.functional.cross_entropy` of the logits",
-    "past_key_values": "`cache`, a `ttutor.cache.DecoderCache`",
-    "past_key_value": "`cache`, a `ttutor.cache.KeyValueCache`",
-    "use_cache": "`cache=DecoderCache(n_layers)`",
-    "pixel_values": "`images`",
-    "diagonal": "not needed: `causal_mask(n)` lets each position see itself and what came before",
-    "sz": "`n_queries`",
-}
-"""Arguments of calls."""
-
-GENERATION = {
-    "generate": "a function: `greedy_search`, `sample`, `beam_search` or `stream` of `ttutor.generation`",
-    "num_beams": "`beam_size`",
-    "beam_width": "`beam_size`",
-    "length_penalty": "`alpha`, the exponent of Wu et al. (2016)",
-    "no_repeat_ngram_size": "`ngram_size`",
-    "do_sample": "the function `ttutor.generation.sample`",
-    "num_return_sequences": "the prompt repeated: `sample(model, token_ids.repeat(n, 1), ...)`",
-    "max_length": "`max_new_tokens`, which counts the new tokens alone; `max_len` in a config",
-    "eos_token_id": "`eos_id`",
-    "bos_token_id": "`bos_id`",
-    "pad_token_id": "`pad_id` of the config",
-    "repetition_penalty": "a filter: `filters=[partial(with_repetition_penalty, penalty=1.2)]`",
-    "streamer": "the function `ttutor.generation.stream`",
-    "stopping_criteria": "`stop`, functions such as `ends_with`",
-    "seed": "`generator=torch.Generator().manual_seed(seed)`",
-}
-"""Writing text."""
-
-TRAINING = {
-    "lr": "`learning_rate`",
-    "epochs": "`steps`: epochs times the number of batches",
-    "num_epochs": "`steps`: epochs times the number of batches",
-    "num_train_epochs": "`steps`: epochs times the number of batches",
-    "max_steps": "`steps`",
-    "optimizer": "always Adam; with another, write the loop, as chapter 8 does",
-    "loss_fn": "`loss`, a function of model and batch",
-    "criterion": "`loss`, a function of model and batch",
-    "dataloader": "`batches`, any iterable that can be begun again",
-    "train_loader": "`batches`, any iterable that can be begun again",
-    "max_grad_norm": "`clip_norm`",
-    "warmup_steps": "`warmup`",
-    "src_file": "`source`",
-    "tgt_file": "`target`",
-}
-"""Training."""
-
-MODELS = {
-    "from_pretrained": "`ttutor.interop.from_huggingface(folder or model)`",
-    "save_pretrained": "`ttutor.interop.save_huggingface(model, folder)`",
-    "push_to_hub": "`ttutor.interop.save_huggingface(model, folder)`, whose folder their tools upload",
-    "num_parameters": "`sum(parameter.numel() for parameter in model.parameters())`",
-    "GPT2": "`ttutor.variants.GPT`",
-    "GPT2LMHeadModel": "`ttutor.variants.GPT`",
-    "GPT2Config": "`ttutor.variants.GPTConfig`",
-    "GPT2Model": "`ttutor.variants.GPT`",
-    "BertModel": "`ttutor.variants.BERT`",
-    "Bert": "`ttutor.variants.BERT`",
-    "BertConfig": "`ttutor.variants.BERTConfig`",
-    "BertForMaskedLM": "`ttutor.variants.BERTForMaskedLM`",
-    "LlamaModel": "`ttutor.variants.Llama`",
-    "LlamaForCausalLM": "`ttutor.variants.Llama`",
-    "T5ForConditionalGeneration": "`ttutor.variants.T5`",
-    "T5Model": "`ttutor.variants.T5`",
-    "ViTModel": "`ttutor.variants.ViT`",
-    "VisionTransformer": "`ttutor.variants.ViT`",
-    "ViTForImageClassification": "`ttutor.variants.ViT`",
-    "CLIPModel": "`ttutor.variants.CLIP`",
-    "AutoModel": "`ttutor.interop.from_huggingface(folder or model)`",
-    "AutoModelForCausalLM": "`ttutor.interop.from_huggingface(folder or model)`",
-    "AutoTokenizer": "`ttutor.tokenization.SubwordTokenizer`, or what `ttutor.pretrained.load` gives with a model",
-    "BPETokenizer": "`ttutor.tokenization.BytePairTokenizer`",
-    "pipeline": "`ttutor.translation.load_default` for translation, `ttutor.pretrained.load` for a chat",
-}
-"""Whole models and their weights."""
-
-OURS: Mapping[str, str] = {**LAYERS, **SIZES, **CALLS, **GENERATION, **TRAINING, **MODELS}
+OURS: Mapping[str, str] = {**LAYERS, **SIZES, **CALLS, **GENERATION, **TRAINING, **MODELS, **PARTS}
 """A name of theirs, and what it is here."""
 
 
@@ -201,6 +52,16 @@ def _unknown(function: Callable[..., Any], keywords: Mapping[str, Any], place: s
     return "; ".join([*sentences[:1], *(sentence.removeprefix(f"{place} has ") for sentence in sentences[1:])])
 
 
+def _taken(function: Callable[..., Any], keywords: Mapping[str, Any], place: str) -> str:
+    """What to say of a keyword that neither we nor the table have: what the function takes."""
+    known = inspect.signature(function).parameters
+    strange = [name for name in keywords if name not in known]
+    if not strange or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values()):
+        return ""
+    takes = ", ".join(name for name in known if name != "self")
+    return f"{place}() got an unexpected keyword argument {strange[0]!r}; it takes {takes}"
+
+
 def answers_other_names(function: Function) -> Function:
     """Let a function answer keywords of theirs; it acts only when the call has failed.
 
@@ -217,7 +78,8 @@ def answers_other_names(function: Function) -> Function:
         try:
             return function(*args, **keywords)
         except TypeError:
-            if message := _unknown(function, keywords, function.__name__):
+            name = function.__name__
+            if message := _unknown(function, keywords, name) or _taken(function, keywords, name):
                 raise TypeError(message) from None
             raise
 
@@ -236,7 +98,8 @@ class _Theirs:
 
 def _made(cls: type[Any], *args: Any, **keywords: Any) -> Any:
     """An object, before its constructor runs, unless that would fail at a keyword of theirs."""
-    if message := _unknown(cls.__init__, keywords, cls.__name__):
+    name = cls.__name__
+    if keywords and (message := _unknown(cls.__init__, keywords, name) or _taken(cls.__init__, keywords, name)):
         raise TypeError(message)
     return object.__new__(cls)
 
@@ -271,6 +134,16 @@ class Answering:
         __new__ = _unshown(_made)
 
 
+class AnsweringConfig(Answering):
+    """The same for a config, whose fields are asked for, too."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(answer(type(self).__name__, name) if name in SIZES else message)
+
+
 class AnsweringLayer(Answering):
     """The same for a module of torch."""
 
@@ -281,7 +154,8 @@ class AnsweringLayer(Answering):
             try:
                 return super().__call__(*args, **keywords)
             except TypeError:
-                if message := _unknown(self.forward, keywords, type(self).__name__):
+                name = type(self).__name__
+                if message := _unknown(self.forward, keywords, name) or _taken(self.forward, keywords, name):
                     raise TypeError(message) from None
                 raise
 
@@ -293,7 +167,7 @@ class AnsweringModel(AnsweringLayer):
         __new__ = _unshown(_made_of_config)
 
         def __getattr__(self, name):
-            if name in MODELS or name == "generate":
+            if name in MODELS or name in PARTS or name in ("generate", "configure_optimizers"):
                 raise AttributeError(answer(type(self).__name__, name))
             return super().__getattr__(name)
 
@@ -327,8 +201,27 @@ def _is_module(room: str, name: str) -> bool:
 def _refuse(room: str, name: str) -> None:
     if name in OURS:
         raise ImportError(answer(room, name), name=room)
-    wanted = re.compile(rf'^(?:    |__all__ = \[.*)"{re.escape(name)}"', re.M)
-    for path in sorted(Path(__file__).parent.glob("*/__init__.py")) + sorted(Path(__file__).parent.glob("*.py")):
-        if wanted.search(path.read_text(encoding="utf-8")):
-            other = path.parent.name if path.stem == "__init__" else path.stem
-            raise ImportError(f"{name} stands in another room: from ttutor.{other} import {name}", name=room)
+    rooms = _rooms()
+    if name in rooms:
+        raise ImportError(f"{name} stands in another room: from ttutor.{rooms[name]} import {name}", name=room)
+    if near := get_close_matches(name, rooms, n=1, cutoff=0.75):
+        raise ImportError(
+            f"{room} has no `{name}`; did you mean `{near[0]}`? from ttutor.{rooms[near[0]]} import {near[0]}",
+            name=room,
+        )
+
+
+def _rooms() -> dict[str, str]:
+    """Every name that a room hands out, and the room."""
+    here = Path(__file__).parent
+    found: dict[str, str] = {}
+    for path in sorted(here.glob("*/__init__.py")) + sorted(here.glob("*.py")):
+        place = path.parent.name if path.stem == "__init__" else path.stem
+        text = path.read_text(encoding="utf-8")
+        listed = re.findall(r"^__all__ = \[(.*)\]", text, re.M)
+        names = re.findall(r'^    "(\w+)"', text, re.M) + [
+            one for line in listed for one in re.findall(r'"(\w+)"', line)
+        ]
+        for one in names if place != "other_names" else ():
+            found.setdefault(one, place)
+    return found

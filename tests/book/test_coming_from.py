@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from ttutor import names
+from ttutor import names, other_names
 
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "coming-from.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 TABLES = {
-    "Layers": names.LAYERS,
-    "Sizes and options": names.SIZES,
-    "Arguments of a call": names.CALLS,
-    "Writing text": names.GENERATION,
-    "Training": names.TRAINING,
-    "Whole models and their weights": names.MODELS,
+    "Layers": other_names.LAYERS,
+    "Sizes and options": other_names.SIZES,
+    "Arguments of a call": other_names.CALLS,
+    "Writing text": other_names.GENERATION,
+    "Training": other_names.TRAINING,
+    "Whole models and their weights": other_names.MODELS,
+    "Parts of a model": other_names.PARTS,
 }
 
 

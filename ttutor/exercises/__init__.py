@@ -5,8 +5,9 @@
 global_sum
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ttutor.names import hand_out
 
 if TYPE_CHECKING:
     from ttutor.exercises.checking import WrongAnswer, check
@@ -30,12 +31,11 @@ __all__ = [
     "solution",
 ]
 
-_MODULE_OF = {"WrongAnswer": "checking", "check": "checking", "Result": "result", "solution": "showing"}
+_MODULE_OF = dict.fromkeys(__all__, "exercise")
+_MODULE_OF |= {"WrongAnswer": "checking", "check": "checking", "Result": "result", "solution": "showing"}
 _MODULE_OF |= {"exercises": "registry", "find": "registry"}
 
 
 def __getattr__(name: str) -> object:
     """Load a name when it is first asked for: `ttutor --help` needs this package, and PyTorch takes seconds."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'exercise')}"), name)
+    return hand_out(__name__, name, _MODULE_OF)
