@@ -184,6 +184,13 @@ eight: "% window" -> "% 8"
     "inside.twin_score": """
 twelve: "in enumerate(token_ids.tolist())" -> "in enumerate(token_ids.tolist()[:12])"
 """,
+    "assistant.sequence_log_probability": """
+first_seven: "is_answer[:, 1:]" -> "(is_answer & (torch.arange(is_answer.shape[1]) < 7))[:, 1:]"
+""",
+    "assistant.answer_loss_of_parts": """
+eleven_tokens: "surprise[is_answer].sum()" -> "surprise.flatten()[:11][is_answer.flatten()[:11]].sum()",
+  "int(is_answer.sum())" -> "int(is_answer.flatten()[:11].sum())"
+""",
 }
 AXES = {
     "attention.softmax": r"""
@@ -359,6 +366,22 @@ five_rounds: "while reach < len(added):" -> "for _ in range(5):"
 six_steps: "range(n_steps)" -> "range(6)"
 five_steps: "range(n_steps)" -> "range(5)"
 """,
+    "assistant.sequence_log_probability": """
+four_rows: "0.0).sum(dim=1)" -> "0.0)[:4].sum(dim=1)"
+six_words: "logits[:, :-1]" -> "logits[:, :-1, :6]", "token_ids[:, 1:, None]" -> "token_ids[:, 1:, None].clamp(max=5)"
+""",
+    "assistant.preference_steps": """
+twelve_steps: "range(n_steps)" -> "range(12)"
+five_prompts: "(beta * margin).mean()" -> "(beta * margin).sum() / 5"
+""",
+    "assistant.solved_in_k": """
+ten_problems: "len(shares)" -> "10"
+ten_samples: "math.comb(n_samples, k)" -> "math.comb(10, k)"
+""",
+    "assistant.answer_loss_of_parts": """
+four_parts: "in parts:" -> "in parts[:4]:"
+fourteen_tokens: "total / count if" -> "total / 14 if"
+""",
     "encoder.layer_stack": """
 three_layers: "range(n_layers)" -> "range(3)"
 six_layers: "range(n_layers)" -> "range(6)"
@@ -415,6 +438,14 @@ forty_keys: "/ len(other_keys)" -> "/ len(other_keys) + 0.02 * torch.eye(other_k
 """,
 }
 SETTINGS = {
+    "assistant.preference_steps": """
+half: "beta * margin" -> "0.5 * margin"
+rate_of_six: "rate * gradient" -> "6 * gradient"
+""",
+    "assistant.solved_in_k": """
+three_tries: "n_samples - count, k" -> "n_samples - count, 3"
+four_tries: "n_samples - count, k" -> "n_samples - count, 4"
+""",
     "attention.train_head": """
 half: "rate * d_query" -> "0.5 * d_query", "rate * d_key" -> "0.5 * d_key"
 """,

@@ -24,11 +24,6 @@ FIXED = {
     "transformer.next_merge": {"len(words)", "len(times)"},  # a corpus in which each mistake shows
     "efficient.tell_exact": {"len(suspects)"},  # all that there are
     "vit.class_token": {"1"},
-    # not drawn yet
-    "assistant.sequence_log_probability": {"batch", "vocab_size"},
-    "assistant.preference_steps": {"prompts", "answers", "beta", "rate", "n_steps"},
-    "assistant.solved_in_k": {"problems"},
-    "assistant.answer_loss_of_parts": {"len(parts)"},
 }
 """Sizes that may stay what they are, and why."""
 

@@ -15,6 +15,8 @@ from tests.grading.right_answers import ORDINARY
 from tests.grading.right_answers import UNUSUAL as MORE_UNUSUAL
 from tests.grading.second_red_team import ATTEMPTS as MORE_ATTEMPTS
 from tests.grading.second_red_team import RIGHT as TEN_RIGHT
+from tests.grading.third_red_team import ATTEMPTS as LATEST_ATTEMPTS
+from tests.grading.third_red_team import RIGHT as LATEST_RIGHT
 from ttutor.exercises import exercises, find
 from ttutor.exercises.judge import judge
 from ttutor.exercises.mutation import source_of
@@ -27,7 +29,7 @@ from ttutor.grading.worker.reader import read_file
 
 SOFTMAX = "attention.softmax"
 TEN = tuple(dict.fromkeys(exercise_id for exercise_id, _ in MORE_ATTEMPTS.values()))
-STYLES = [*ORDINARY, *MORE_UNUSUAL, *((one, text) for text in TEN_RIGHT for one in TEN)]
+STYLES = [*ORDINARY, *MORE_UNUSUAL, *LATEST_RIGHT, *((one, text) for text in TEN_RIGHT for one in TEN)]
 BODY = "powers = (scores - scores.amax(dim, keepdim=True)).exp()\n    return powers / powers.sum(dim, keepdim=True)\n"
 
 
@@ -109,6 +111,28 @@ def test_right_answers_in_many_styles_pass_and_are_not_listed(exercise_id, text,
     assert result.passed, result
 
 
+VALUES_TELL = (
+    "steps by hand, the count by a method",
+    "steps by hand, then an idle step",
+    "dropout that counts the calls",
+    "dropout that looks whether a gradient is asked for",
+    "tokens that tell their list twice",
+    "a frozen layer behind another",
+    "suspects by what they look like",
+)
+
+
+@pytest.mark.parametrize("attempt", LATEST_ATTEMPTS)
+def test_what_is_set_on_anything_else_is_listed_or_values_tell(attempt):
+    exercise_id, text = LATEST_ATTEMPTS[attempt]
+    exercise, names = find(exercise_id), {}
+    name = exercise.name if f"class {exercise.name}" in text else f"my_{exercise.name}"
+    assert (listed(exercise_id, HEAD + text, name) == ()) == (attempt in VALUES_TELL)
+    if attempt in VALUES_TELL:
+        exec(compile(HEAD + text, "<attempt>", "exec"), names)
+        assert judge(exercise, names[name], hidden=True).points == 0
+
+
 HEADS = [
     "class A(torch.Tensor): pass",
     "class A(metaclass=type): pass",
@@ -184,11 +208,12 @@ def test_a_listed_answer_keeps_its_points_and_waits_where_that_is_asked_for(fork
 @pytest.mark.timeout(3600)
 def test_no_attack_gains_a_point_that_is_not_listed(forks):
     gained = []
-    for exercise_id, text in [*ATTEMPTS, *MORE_ATTEMPTS.values()]:
+    attempts = [*ATTEMPTS, *MORE_ATTEMPTS.values(), *LATEST_ATTEMPTS.values()]
+    for exercise_id, text in attempts:
         (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
         gained += [text] if mark.earned and not mark.warnings else []
     assert gained == []
-    assert len(ATTEMPTS) + len(MORE_ATTEMPTS) > 70
+    assert len(attempts) > 95
 
 
 @pytest.mark.soak

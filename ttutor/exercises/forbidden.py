@@ -139,7 +139,9 @@ def without(forbids: Sequence[str]) -> Iterator[None]:
 def disable(forbids: Sequence[str]) -> None:
     """Take forbidden functions out of use for good, as in a process that runs one student's answer.
 
-    What holds the overrides is then held by nothing that Python can find, and their code is kept nowhere.
+    What holds the overrides is then held by nothing that Python can find, and their code is kept nowhere. One way stays
+    open: a tensor's `grad_fn` can be called by itself, and most kernels that it then runs (products, sums, powers) are
+    those of every forward pass; the word is listed by `ttutor.grading.vocabulary`.
     """
     import ctypes
     import gc

@@ -35,6 +35,8 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 FORMAT = re.compile(r"\{[^{}:]*\.[A-Za-z_]")
 """A text of `str.format` that takes an attribute."""
 HISTORY = torch.ones(1, requires_grad=True) * 1
+MODULE = nn.Module()
+OPTIMIZER = torch.optim.SGD([torch.ones(1, requires_grad=True)])
 RUNNING = (
     *(partial, type(cache(len)), property, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
     *(types.MethodType, types.CodeType, types.FrameType, types.TracebackType, types.GeneratorType),
@@ -42,7 +44,7 @@ RUNNING = (
 )
 """What holds the program itself: functions, frames and the like. A method may get one of them for its `self`."""
 FOREIGN = (
-    *(torch.Tensor, np.ndarray, nn.Module, nn.Parameter, torch.optim.Optimizer, torch.Generator, torch.dtype),
+    *(torch.Tensor, np.ndarray, MODULE, nn.Parameter, OPTIMIZER, torch.Generator, torch.dtype),
     *(type(HISTORY.grad_fn), torch.storage.UntypedStorage, object, str, int, float, list, dict, set, tuple, bytes),
     *(Exception, StopIteration, ImportError, *RUNNING),
 )
@@ -135,7 +137,7 @@ def _written(node: ast.Attribute) -> str:
 
 
 @cache
-def _is_of(word: str, places: tuple[type, ...]) -> bool:
+def _is_of(word: str, places: tuple[object, ...]) -> bool:
     """Whether one of these kinds of objects has an attribute of that name."""
     return any(hasattr(place, word) for place in places)
 
@@ -217,7 +219,7 @@ class _Reader:
             yield node.lineno, f"{node.id}, a module, as a value"
 
     def _attribute(self, node: ast.Attribute) -> Iterator[tuple[int, str]]:
-        root = root_of(node.value)
+        root = self._root(node)
         is_text = isinstance(node.value, ast.Constant) and node.attr == "format"
         if not (is_text or self._may_stand(node.attr, root)):
             yield node.lineno, _written(node)
@@ -227,6 +229,11 @@ class _Reader:
             yield node.lineno, f"{_written(node)}, the module {other} by another way"
         elif not isinstance(node.ctx, ast.Load) and not self._may_be_set(node, root):
             yield node.lineno, f"{_written(node)} = ..."
+
+    def _root(self, node: ast.Attribute) -> str:
+        """With what a chain begins; "self" only where an attribute is taken of an object of one's own class."""
+        root, is_own = root_of(node.value), self.own.is_sealed and id(node.value) in self.own.selves
+        return "somebody's self" if root == "self" and not is_own else root
 
     def _path(self, node: ast.Attribute) -> str:
         """What a chain of attributes of something imported stands for."""
@@ -247,7 +254,9 @@ class _Reader:
     def _may_be_set(self, node: ast.Attribute, root: str) -> bool:
         """Whether an attribute may be given a value: of one's own object or class, or one that is made to be set."""
         if isinstance(node.value, ast.Name) and (root == "self" or root in self.own.classes | self.own.made):
-            return node.attr in SETTABLE or not hasattr(nn.Module, node.attr)
+            return node.attr in SETTABLE or not hasattr(MODULE, node.attr)
+        if id(node.value) in self.own.selves:
+            return node.attr in SETTABLE or not _is_of(node.attr, FOREIGN)
         return root not in self.own.modules and node.attr in SETTABLE
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[int, str]]:
@@ -271,8 +280,8 @@ class _Reader:
             is_own = isinstance(name, ast.Name) and word in self.own.classes
             if not (is_own or word in BASES or (word in self.vocabulary.words and word.endswith("Module"))):
                 yield node.lineno, f"class {node.name}({word or '...'})"
-        for word in class_words(node) if node.bases else ():
-            if hasattr(nn.Module, word) and word not in OVERRIDABLE and not _is_dunder(word):
+        for word in class_words(node) if node.bases or node.name in self.own.bases else ():
+            if hasattr(MODULE, word) and word not in OVERRIDABLE and not _is_dunder(word):
                 yield node.lineno, f"{node.name}.{word}"
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[int, str]]:

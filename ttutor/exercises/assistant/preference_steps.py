@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -71,10 +72,12 @@ def reference(scores, chosen, rejected, beta, rate, n_steps):
 
 
 def _pairs(generator):
-    scores = torch.randn(5, 4, generator=generator, dtype=torch.float64)
-    chosen = torch.randint(4, (5,), generator=generator)
-    rejected = (chosen + torch.randint(1, 4, (5,), generator=generator)) % 4
-    return scores, chosen, rejected, 0.5, 6.0, 12
+    prompts, answers = drawn(generator, 4, 6), drawn(generator, 3, 5)
+    scores = torch.randn(prompts, answers, generator=generator, dtype=torch.float64)
+    chosen = torch.randint(answers, (prompts,), generator=generator)
+    rejected = (chosen + torch.randint(1, answers, (prompts,), generator=generator)) % answers
+    beta, rate, n_steps = one_of(generator, (0.4, 0.5, 0.6)), float(drawn(generator, 5, 7)), 2 * drawn(generator, 5, 7)
+    return scores, chosen, rejected, beta, rate, n_steps
 
 
 exercise = Exercise(
@@ -96,7 +99,7 @@ loss is always ln 2 and each pair pulls with half of its strength for ever: noth
 program it happens without a word, by a reference that shares its tensors with the model: take a deep copy, and let the
 optimiser see the parameters of one of the two.
 """.strip(),
-    cases=(Case(name="five prompts and twelve steps", inputs=_pairs),),
+    cases=(Case(name="a few prompts and steps", inputs=_pairs),),
     hints="""
 What is ln 2? For which margin does the loss have this value, and when do model and reference agree?
 

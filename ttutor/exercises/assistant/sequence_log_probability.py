@@ -29,13 +29,13 @@ def reference(logits, token_ids, is_answer):
 
 def _answers(generator):
     """Answers of unequal length after prompts of unequal length; what follows them counts for nothing."""
-    batch, n_tokens, vocab_size = 4, drawn(generator, 9, 11), 6
+    batch, n_tokens, vocab_size = drawn(generator, 4, 7), drawn(generator, 12, 14), drawn(generator, 5, 8)
     logits = 2 * torch.randn(batch, n_tokens, vocab_size, generator=generator)
     token_ids = torch.randint(vocab_size, (batch, n_tokens), generator=generator)
     is_answer = torch.zeros(batch, n_tokens, dtype=torch.bool)
-    for row in range(batch):
+    for row, length in enumerate((1 + torch.randperm(batch, generator=generator)).tolist()):
         start = drawn(generator, 2, 4)
-        is_answer[row, start : start + 1 + row] = True
+        is_answer[row, start : start + length] = True
     return logits, token_ids, is_answer
 
 
@@ -53,7 +53,7 @@ With the prompt in the sum nothing seems wrong: in DPO both answers of a pair ha
 log-probability cancels from the margin as long as both models agree on it. In the policy gradient nothing cancels, and
 the model is trained to write questions like those whose answers earned a reward.
 """.strip(),
-    cases=(Case(name="answers of one to four tokens", inputs=_answers),),
+    cases=(Case(name="answers of unequal lengths", inputs=_answers),),
     hints="""
 The probability of a sequence is a product of one probability for each token. What becomes of a product under a
 logarithm?

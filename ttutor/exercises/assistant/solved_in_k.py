@@ -25,8 +25,8 @@ def reference(n_right, n_samples, k):
 
 def _counts(generator):
     n_samples = drawn(generator, 9, 12)
-    counts = torch.randint(1, n_samples - 4, (6,), generator=generator)
-    return torch.cat([counts, torch.tensor([0, 1, 2, n_samples - 2])]), n_samples, drawn(generator, 3, 4)
+    counts = torch.randint(1, n_samples - 4, (drawn(generator, 5, 8),), generator=generator)
+    return torch.cat([counts, torch.tensor([0, 1, 2, n_samples - 2])]), n_samples, drawn(generator, 2, 4)
 
 
 exercise = Exercise(
@@ -43,7 +43,7 @@ that hold a right one, and return the mean over the problems.
 The estimate $1 - (1 - c/n)^k$ puts each sample back before the next is drawn, so that one wrong answer may be drawn $k$
 times; it is too low, above all where $n$ is not much larger than $k$. Chen et al. (2021) choose without putting back.
 """.strip(),
-    cases=(Case(name="ten problems", inputs=_counts),),
+    cases=(Case(name="about ten problems", inputs=_counts),),
     hints="""
 Of four answers one is right. In how many of the six pairs does it stand?
 

@@ -15,12 +15,13 @@ A_LIST = "a list of whole numbers"
 
 def observe(answer, table, bos_id, eos_id, ends_after, max_len):
     """Let an answer write with a small model; return its text and what it fed the model."""
-    fed, handed_back, given = [], [], []
+    fed, handed_back, given, traces = [], [], [], []
 
     def step(token_ids, cache=None):
         """Logits that follow from all tokens so far and their order; the cache holds their trace."""
-        fed.append(token_ids.flatten().tolist())
-        handed_back.append(cache is given[-1] if given else cache is None)
+        fed.append(torch.flatten(token_ids).tolist())
+        is_last = cache is given[-1] and torch.equal(cache[0], traces[-1]) if given else cache is None
+        handed_back.append(is_last)
         trace, n_seen = (torch.zeros(len(table)), 0) if cache is None else cache
         logits = []
         for token in fed[-1]:
@@ -29,6 +30,7 @@ def observe(answer, table, bos_id, eos_id, ends_after, max_len):
             here[eos_id] = 100.0 if n_seen > ends_after else here.median()  # neither the first nor the last
             logits.append(here)
         given.append((trace, n_seen))
+        traces.append(trace.clone())
         return torch.stack(logits)[None], given[-1]
 
     text = answer(step, bos_id, eos_id, max_len)

@@ -10,16 +10,20 @@ from ttutor.exercises.facts import fact
 
 
 def observe(answer, features, p):
-    """Run a module that drops features, in both modes."""
+    """Run a module that drops features, in both modes, which change so that no count of calls tells the mode."""
     module = answer(p)
     module.train()
-    one, other = module(features), module(features)
+    one = module(features)
+    module.eval()
+    evaluations = [module(features) for _ in range(1 + int(torch.randint(3, ())))]
+    module.train()
+    other = module(features)
     leaf = features.detach().clone().requires_grad_()
     through = module(leaf * 1)  # not the leaf itself, into which nobody may write
     gradient = torch.autograd.grad(through.sum(), leaf, allow_unused=True)[0] if through.requires_grad else None
     module.eval()
     runs = {"training": one, "again": other, "through": through.detach(), "gradient": gradient}
-    return runs | {"evaluation": module(features), "evaluation again": module(features)}
+    return runs | {"evaluation": evaluations[0], "evaluation again": module(features)}
 
 
 def view(runs, features, p):

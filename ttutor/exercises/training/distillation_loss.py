@@ -17,7 +17,7 @@ def observe(answer, student_logits, teacher_logits, temperature):
     if isinstance(loss, float):
         loss = torch.tensor(loss)
     student, teacher = gradients(loss, leaves, handed)
-    return {"the loss": loss, "the student's gradient": student, "a gradient reaches the teacher": bool(teacher.any())}
+    return {"the loss": loss, "the student's gradient": student, "the teacher's gradient": teacher}
 
 
 def distillation_loss(
@@ -122,7 +122,7 @@ inplace: "teacher_logits.detach() / temperature" -> "teacher_logits.detach().div
 @exercise.must_hold("The teacher is finished and must not move towards its pupil: no gradient should reach it.")
 def teacher_stays(trial: Trial) -> str | None:
     """Look whether a gradient reaches the teacher."""
-    return "A gradient reaches the teacher's logits." if trial.value["a gradient reaches the teacher"] else None
+    return "A gradient reaches the teacher's logits." if trial.value["the teacher's gradient"].any() else None
 
 
 @exercise.must_hold("The student is what is trained: the loss should send it a gradient.")

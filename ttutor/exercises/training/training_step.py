@@ -11,17 +11,6 @@ from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
 
 
-class CountingDescent(torch.optim.SGD):
-    """Gradient descent that counts its steps."""
-
-    steps = 0
-
-    def step(self, closure=None):
-        """Count, then step."""
-        self.steps += 1
-        return super().step(closure)
-
-
 class Telling(nn.Linear):
     """A linear model whose result tells in which mode it works."""
 
@@ -30,17 +19,27 @@ class Telling(nn.Linear):
         return super().forward(inputs) * (1.0 if self.training else 0.5)
 
 
-def observe(answer, weights, batches, max_norm):
+def observe(answer, weights, batches, rates, max_norm):
     """Let an answer take one step for each batch, and say what became of the model and what was done on the way.
 
-    The targets move a little with each call of the loss, so that the losses tell how often it was taken.
+    The targets move a little with each call of the loss, so that the losses tell how often it was taken. How far a step
+    goes only the optimiser knows, so that the weights tell how often it stepped.
     """
+    steps = []
+
+    class Descent(torch.optim.SGD):
+        def step(self, closure=None):
+            self.param_groups[0]["lr"] = rates[len(steps) % len(rates)]
+            steps.append(closure)
+            super().step(closure)
+            self.param_groups[0]["lr"] = self.defaults["lr"]
+
     model = Telling(weights.shape[1], weights.shape[0])
     with torch.no_grad():
         model.weight.copy_(weights)
         model.bias.zero_()
     model.eval()  # as a validation has left it
-    optimizer = CountingDescent(model.parameters(), lr=0.5)
+    optimizer = Descent(model.parameters(), lr=0.5)
     calls = []
 
     def loss(model, batch):
@@ -62,7 +61,7 @@ def observe(answer, weights, batches, max_norm):
         "every loss was taken in training mode": all(calls),
         "how often the loss was taken": len(calls),
         "what is returned has left the graph": not any(getattr(value, "requires_grad", False) for value in returned),
-        "how often the optimiser stepped": optimizer.steps,
+        "how often the optimiser stepped": len(steps),
         "the gradients left behind are clipped": max(left_behind) <= 1.001 * max_norm,
         "if no weight has moved, there are gradients": "a weight has moved" if moved else any(left_behind),
     }
@@ -131,12 +130,17 @@ def _batches(generator, scale, n_outputs):
     ]
 
 
+def _rates(generator):
+    return (0.3 + 0.1 * torch.rand(2, generator=generator, dtype=torch.float64)).tolist()
+
+
 def _long_gradients(generator):
-    return torch.randn(3, 4, generator=generator), _batches(generator, 4.0, 3), drawn(generator, 5, 9) / 10
+    weights, batches = torch.randn(3, 4, generator=generator), _batches(generator, 4.0, 3)
+    return weights, batches, _rates(generator), drawn(generator, 5, 9) / 10
 
 
 def _short_gradients(generator):
-    return 0.1 * torch.randn(2, 4, generator=generator), _batches(generator, 0.5, 2), 20.0
+    return 0.1 * torch.randn(2, 4, generator=generator), _batches(generator, 0.5, 2), _rates(generator), 20.0
 
 
 exercise = Exercise(
@@ -214,10 +218,9 @@ uphill: "value.backward()" -> "(-value).backward()"
 
 @exercise.must_hold("The first step should move the weights, by at most the learning rate times `max_norm`.")
 def step_has_a_limit(trial):
-    weights, batches, max_norm = trial.inputs
+    weights, _, (rate, _), max_norm = trial.inputs
     moved = (trial.value["the weights after the first step"][:, :-1] - weights).norm().item()
-    if 0 < moved <= 0.5 * max_norm * 1.001:
+    if 0 < moved <= rate * max_norm * 1.001:
         return None
-    return (
-        f"The first step moved the weights by {moved:.3g}; the learning rate is 0.5, the longest gradient {max_norm:g}."
-    )
+    limits = f"the learning rate is {rate:.3g}, the longest gradient {max_norm:g}"
+    return f"The first step moved the weights by {moved:.3g}; {limits}."

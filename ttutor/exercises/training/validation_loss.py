@@ -44,9 +44,9 @@ class Telling(nn.Module):
 
 def observe(answer, weights, inputs, lengths, training):
     """Let an answer measure a small model on batches that come once, and say what was done on the way."""
+    table = nn.Parameter(weights.clone())
     model = nn.Sequential(nn.Linear(weights.shape[1], weights.shape[0], bias=False), Telling())
-    with torch.no_grad():
-        model[0].weight.copy_(weights)
+    model[0].weight = table
     model.train(training)
     calls = []
 
@@ -55,17 +55,26 @@ def observe(answer, weights, inputs, lengths, training):
         return model(batch).square().sum(), len(batch)
 
     result = answer(model, (batch for batch in inputs.split(lengths)), loss)
+    after = model(inputs)
     return {
         "the mean loss": result,
-        "what the model gives afterwards": model(inputs).detach(),
+        "what the model gives afterwards": after.detach(),
         "how many batches were measured": len(calls),
         "measured in evaluation mode": not any(training for training, _ in calls),
         "measured without a graph": not any(recorded for _, recorded in calls),
         "the mode afterwards": "training" if model.training else "evaluation",
         "gradients can be computed afterwards": torch.is_grad_enabled(),
-        "the weights are as they were": torch.equal(model[0].weight.detach(), weights),
-        "the weights can be trained afterwards": model[0].weight.requires_grad,
+        "the weights are as they were": torch.equal(table.detach(), weights),
+        "the gradient that a training gets afterwards": _gradient(after, table),
     }
+
+
+def _gradient(after, table):
+    """What a loss sends back to the weights, or zeros."""
+    if not (after.requires_grad and table.requires_grad):
+        return torch.zeros_like(table)
+    (came,) = torch.autograd.grad(after.square().sum(), table, allow_unused=True)
+    return torch.zeros_like(table) if came is None else came
 
 
 def _batches(generator, training):
