@@ -82,7 +82,7 @@ even_model: "0.0).sum(dim=1)" -> "0.0).sum(dim=1) / is_answer.sum(dim=1).sqrt()"
     "assistant.preference_steps": r"""
 bystanders_stay: "return model.detach()" -> "return model.detach() - model.detach().mean(dim=1, keepdim=True)"
 is_content_at_last: "reference = scores.clone()" ->
-  "reference = scores + 200 * functional.one_hot(chosen, scores.shape[1])"
+  "reference = scores + 40 * functional.one_hot(chosen, scores.shape[1])"
 """,
     "assistant.advantages": r"""
 sums_to_zero: "groups.mean(dim=1, keepdim=True)" -> "groups.median(dim=1, keepdim=True).values"
