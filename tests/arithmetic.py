@@ -28,7 +28,7 @@ KINDS = {
 
 USUAL = {"OMP_NUM_THREADS": "1", "TTUTOR_PROGRESS": "none", "PYTHONUTF8": "1"}
 MOST_DRAWN = 2
-"""Changed notebooks that ``make test`` executes a second time, at most; ``make soak`` takes them all."""
+"""Changed notebooks that ``make test`` executes in another arithmetic, at most; ``make soak`` takes them all."""
 
 
 def here() -> dict[str, dict[str, str]]:
@@ -62,7 +62,7 @@ def git(*arguments: str) -> str:
         return ""
 
 
-def draw() -> tuple[str, list[str]]:
+def draw(known: list[str]) -> tuple[str, list[str]]:
     """Return an arithmetic and the changed notebooks to try in it, both drawn by the commit: the same everywhere.
 
     Changed are those that differ from the commit, and those that the commits of the day before it have touched.
@@ -73,7 +73,7 @@ def draw() -> tuple[str, list[str]]:
     day_before = int(git("log", "-1", "--format=%ct")) - 24 * 3600
     changed = git("log", f"--since={day_before}", "--name-only", "--format=", "--", "book/*.ipynb")
     changed += git("diff", "HEAD", "--name-only", "--", "book/*.ipynb")
-    notebooks = sorted({name for name in changed.split() if (ROOT / name).exists()})
+    notebooks = sorted(set(known) & set(changed.split()))
     number, names = int(commit, 16), list(here())
     start = number // len(names) % max(len(notebooks), 1)
     return names[number % len(names)], (notebooks[start:] + notebooks[:start])[:MOST_DRAWN]
@@ -103,20 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*", help="notebooks, files or folders of tests")
     parser.add_argument("--only", choices=KINDS, help="one arithmetic in place of all")
-    parser.add_argument(
-        "--drawn", action="store_true", help="the changed notebooks under the one that the commit draws"
-    )
-    parser.add_argument("--describe", action="store_true", help="say which processor this is, and run nothing")
     arguments = parser.parse_args()
-    if arguments.describe:
-        print(describe())
-        return 0
-    if arguments.drawn:
-        name, notebooks = draw()
-        if not notebooks:
-            print("No notebook has changed: none is tried in another arithmetic")
-            return 0
-        return run(name, notebooks)
     if not arguments.paths:
         parser.error("name notebooks or tests, for example book/05-encoder.ipynb")
     names = [arguments.only] if arguments.only else list(here())

@@ -13,11 +13,13 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from book._tools.notebook_io import notebooks as all_notebooks
 from book._tools.notebook_io import unsupported_reason
+from tests import arithmetic
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALL_BUDGET = 180
@@ -48,6 +50,7 @@ class Stage:
     name: str
     budget: int
     commands: list[tuple[str, ...]]
+    beside: list[tuple[str, ...]] = field(default_factory=list)  # run one after the other while those run
     annotations: bool = True  # checked; off where models train for long, since the unit tests have checked them
 
 
@@ -65,19 +68,22 @@ def plan(lax: bool) -> list[Stage]:
     """Return the stages in the order they run."""
     first = [f"book/{name}.ipynb" for name in LONGEST]
     notebooks = [str(path.relative_to(ROOT)) for path in all_notebooks() if not unsupported_reason(path)]
+    kind, drawn = ("", []) if lax else arithmetic.draw(notebooks)
+    usual = [path for path in dict.fromkeys([*first, *notebooks]) if path not in drawn]
     compare = ("--nbval-lax" if lax else "--nbval", "--nbval-cell-timeout=120")
     compare += ("--nbval-sanitize-with=tests/pictures.ini",)
     warm = ("-p", "tests.warm_kernels") if sys.platform == "linux" else ()
     by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
-    nbval = (*PYTEST, *warm, *compare, *by_file, *dict.fromkeys([*first, *notebooks]))
-    drawn = (sys.executable, "-m", "tests.arithmetic", "--drawn")
+    # Every notebook is executed once: most in the arithmetic of this machine, those that are drawn in another.
+    executed = [(*PYTEST, *warm, *compare, *by_file, *usual)]
+    executed += [(sys.executable, "-m", "tests.arithmetic", "--only", kind, *drawn)] if drawn else []
     build = (sys.executable, "-m", "book._tools.build", "--all")
     looking = ("-n", "3")  # a tab often waits, for what moves late
     return [
-        Stage("unit", 240, [*LINT, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),
-        Stage("notebooks", 200, [nbval] if lax else [nbval, drawn]),
+        Stage("unit", 240, [(*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")], beside=LINT),
+        Stage("notebooks", 200, executed),
         Stage("book", 160, [build, (*PYTEST, *looking, "-m", "browser and not soak", *MARKED["browser"])]),
-        Stage("trainer", 120, [(*PYTEST, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])], False),
+        Stage("trainer", 120, [(*PYTEST, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])], [], False),
     ]
 
 
@@ -92,10 +98,14 @@ def environment(stage: Stage) -> dict[str, str]:
     return variables
 
 
+def shown(command: tuple[str, ...]) -> str:
+    """Return a command as it is typed."""
+    return " ".join(command).replace(sys.executable, "python")
+
+
 def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
     """Run one command, pass its output on as it comes, and add what pytest counted in its closing line."""
-    shown = " ".join(command).replace(sys.executable, "python")
-    print(f"\n$ {shown}", flush=True)
+    print(f"\n$ {shown(command)}", flush=True)
     output = bytearray()
     with subprocess.Popen(
         command,
@@ -114,14 +124,26 @@ def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
     for count, kind in COUNT.findall(closing):
         outcome.counts[kind] = outcome.counts.get(kind, 0) + int(count)
     if process.returncode != 0:
-        outcome.failed.append(f"{shown} (exit status {process.returncode})")
+        outcome.failed.append(f"{shown(command)} (exit status {process.returncode})")
+
+
+def run_beside(stage: Stage) -> list[tuple[tuple[str, ...], int, str]]:
+    """Run the commands that need no more than one core, quietly; return each with its exit status and its output."""
+    how = {"cwd": ROOT, "env": environment(stage), "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    ran = [(one, subprocess.run(one, **how, stderr=subprocess.STDOUT)) for one in stage.beside]
+    return [(one, done.returncode, done.stdout.decode("utf-8", "replace")) for one, done in ran]
 
 
 def run_stage(stage: Stage) -> Outcome:
     """Run all commands of a stage, also those after a failed one."""
     outcome, started = Outcome(stage), time.monotonic()
-    for command in stage.commands:
-        run_command(command, outcome)
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(run_beside, stage)
+        for command in stage.commands:
+            run_command(command, outcome)
+    for command, status, output in beside.result():
+        print(f"\n$ {shown(command)}\n{output}", flush=True)
+        outcome.failed += [f"{shown(command)} (exit status {status})"] * (status != 0)
     outcome.seconds = time.monotonic() - started
     return outcome
 
@@ -165,7 +187,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := set(arguments.stages) - set(names):
         parser.error(f"no stage is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    subprocess.run((sys.executable, "-m", "tests.arithmetic", "--describe"), cwd=ROOT, check=True)
+    print(arithmetic.describe())
     print(*filter(None, map(unsupported_reason, all_notebooks())), sep="\n", flush=True)
     outcomes = [run_stage(s) for s in plan(arguments.lax) if not arguments.stages or s.name in arguments.stages]
     report(outcomes)

@@ -33,12 +33,19 @@ MODELS = {
     T5Config: T5,
     ViTConfig: ViT,
 }
-PRESETS = [  # what is bound to the class is a classmethod; one that asks for nothing makes a config
+
+
+def parameters_of(method: Callable) -> list[inspect.Parameter]:
+    return list(inspect.signature(method).parameters.values())
+
+
+PRESETS = [  # what is bound to the class is a classmethod; one that demands nothing makes a config
     (config, name)
     for config in MODELS
     for name, method in inspect.getmembers(config, inspect.ismethod)
-    if not inspect.signature(method).parameters
+    if all(one.default is not one.empty or one.kind is one.VAR_KEYWORD for one in parameters_of(method))
 ]
+EACH_TIME = ("base", "gpt2", "llama3_8b", "gemma3_1b")  # at least one of every family; `make soak` takes them all
 BATCH, TOKENS, SOURCE = 2, 7, 5
 
 
@@ -116,11 +123,25 @@ def odd_config(config: type[Config], sizes: dict) -> Config:
     return config(**{name: value for name, value in values.items() if name in fields})
 
 
+def presets(*without: str) -> list:
+    """The presets that have none of some parts, as cases."""
+    return [
+        pytest.param(config, name, marks=() if name in EACH_TIME else pytest.mark.soak)
+        for config, name in PRESETS
+        if not any(getattr(getattr(config, name)(), part, None) for part in without)
+    ]
+
+
+def test_there_are_presets_of_every_family():
+    assert {config for config, name in PRESETS if name in EACH_TIME} == set(MODELS)
+    assert len(PRESETS) > 4 * len(MODELS)
+
+
 # Parameters
 
 
 @pytest.mark.parametrize("n_layers", [5, pytest.param(None, marks=pytest.mark.soak, id="all")])
-@pytest.mark.parametrize(("config", "preset"), PRESETS, ids=name_of)
+@pytest.mark.parametrize(("config", "preset"), presets(), ids=name_of)
 def test_every_preset_counts_what_its_module_has(config, preset, n_layers):
     """With five layers every kind of layer is there; models of thousands of experts take long to build whole."""
     config = getattr(config, preset)()
@@ -186,16 +207,8 @@ def test_shared_layers_cost_parameters_once_and_operations_every_time():
 # Operations
 
 
-@pytest.mark.parametrize(
-    ("config", "preset"),
-    [  # experts cannot be chosen without numbers, and a soft cap computes the scores twice
-        (config, preset)
-        for config, preset in PRESETS
-        if not getattr(getattr(config, preset)(), "experts", None)
-        and not getattr(getattr(config, preset)(), "score_cap", None)
-    ],
-    ids=name_of,
-)
+# Experts cannot be chosen without numbers, and a soft cap computes the scores twice.
+@pytest.mark.parametrize(("config", "preset"), presets("experts", "score_cap"), ids=name_of)
 @pytest.mark.parametrize("n_layers", [2, pytest.param(None, marks=pytest.mark.soak, id="all")])
 def test_forward_operations_of_every_preset_are_those_that_torch_counts(config, preset, n_layers):
     config = getattr(config, preset)()

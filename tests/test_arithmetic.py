@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests import arithmetic
 
+NOTEBOOKS = sorted(f"book/{path.name}" for path in (arithmetic.ROOT / "book").glob("*.ipynb"))
 EVERYTHING_THAT_TRAINS = ("tests/training", "tests/translation", "tests/generation", "tests/exercises", "tests/grading")
 
 
@@ -24,17 +24,16 @@ def draw_with(monkeypatch: pytest.MonkeyPatch, known: dict[str, str]) -> tuple[s
         return next((text for start, text in known.items() if asked.startswith(start)), "")
 
     monkeypatch.setattr(arithmetic, "git", git)
-    return arithmetic.draw()
+    return arithmetic.draw(NOTEBOOKS)
 
 
 def test_the_commit_draws_the_arithmetic_and_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    notebooks = sorted(f"book/{path.name}" for path in (arithmetic.ROOT / "book").glob("*.ipynb"))
-    drawn = {draw_with(monkeypatch, answers(f"{number:x}", "\n".join(notebooks)))[0] for number in range(5)}
+    drawn = {draw_with(monkeypatch, answers(f"{number:x}", "\n".join(NOTEBOOKS)))[0] for number in range(5)}
     assert drawn == set(arithmetic.here())
-    name, some = draw_with(monkeypatch, answers("7", "\n".join(notebooks)))
-    assert (name, some) == draw_with(monkeypatch, answers("7", "\n".join(reversed(notebooks))))
+    name, some = draw_with(monkeypatch, answers("7", "\n".join(NOTEBOOKS)))
+    assert (name, some) == draw_with(monkeypatch, answers("7", "\n".join(reversed(NOTEBOOKS))))
     assert len(some) == arithmetic.MOST_DRAWN
-    assert set(some) <= set(notebooks)
+    assert set(some) <= set(NOTEBOOKS)
 
 
 def test_what_is_changed_and_not_yet_committed_is_drawn_and_what_is_gone_is_not(
@@ -44,23 +43,24 @@ def test_what_is_changed_and_not_yet_committed_is_drawn_and_what_is_gone_is_not(
     assert sorted(draw_with(monkeypatch, known)[1]) == ["book/02-attention.ipynb", "book/05-encoder.ipynb"]
 
 
-def test_without_git_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_without_git_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draw_with(monkeypatch, {}) == ("plain", [])
-    monkeypatch.setattr(sys, "argv", ["arithmetic", "--drawn"])
-    assert arithmetic.main() == 0
-    assert "none is tried" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("printed", "status"), [("AVX2", 0), ("AVX512", 1)])
 def test_a_notebook_runs_in_the_arithmetic_and_another_output_fails(
-    printed: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:
     source = "import torch\nprint(torch.backends.cpu.get_cpu_capability())"
-    cell = new_code_cell(source, execution_count=1, outputs=[new_output("stream", text=f"{printed}\n")])
-    write(new_notebook(cells=[cell]), tmp_path / "made.ipynb")
+    for printed in ("AVX2", "AVX512"):
+        cell = new_code_cell(source, execution_count=1, outputs=[new_output("stream", text=f"{printed}\n")])
+        write(new_notebook(cells=[cell]), tmp_path / f"{printed}.ipynb")
     (tmp_path / "none.ini").write_text("[pytest]\n", encoding="utf-8")
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"-c {tmp_path / 'none.ini'} --rootdir {tmp_path}")
-    assert arithmetic.run("avx2", [str(tmp_path / "made.ipynb")]) == status
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading all takes seconds
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"-p xdist -p nbval -c {tmp_path / 'none.ini'} --rootdir {tmp_path}")
+    assert arithmetic.run("avx2", [str(path) for path in sorted(tmp_path.glob("*.ipynb"))]) == 1
+    output = capfd.readouterr().out
+    assert "1 failed, 1 passed" in output
+    assert "AVX512.ipynb::Cell 0" in output.rpartition("FAILED")[2]
 
 
 def test_the_machine_is_described_with_what_is_set_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +73,7 @@ def test_the_machine_is_described_with_what_is_set_on_it(monkeypatch: pytest.Mon
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("name", arithmetic.here())
 def test_every_notebook_prints_the_same_in_every_arithmetic(name: str) -> None:
-    notebooks = sorted(f"book/{path.name}" for path in (arithmetic.ROOT / "book").glob("*.ipynb"))
-    assert arithmetic.run(name, notebooks) == 0
+    assert arithmetic.run(name, NOTEBOOKS) == 0
 
 
 @pytest.mark.soak

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from book._tools.notebook_io import notebooks as all_notebooks
 from book._tools.notebook_io import unsupported_reason
-from tests import run
+from tests import arithmetic, run
 from tests.run import Outcome, Stage, report, run_stage
 
 PASSES = "def test_one():\n    assert 1 == 1\n\n\ndef test_two():\n    assert 2 == 2\n"
@@ -56,9 +56,11 @@ def test_a_run_without_tests_is_a_failure(tmp_path: Path) -> None:
     assert "exit status 5" in run_stage(stage_of(tmp_path, "")).failed[0]
 
 
-def test_a_command_that_is_no_test_counts_by_its_status() -> None:
-    outcome = run_stage(Stage("made", 100, [(sys.executable, "-c", "import sys; sys.exit(3)")]))
-    assert (outcome.counts, len(outcome.failed)) == ({}, 1)
+def test_a_command_that_is_no_test_counts_by_its_status_also_beside_others(capsys: pytest.CaptureFixture) -> None:
+    ends = (sys.executable, "-c", "import sys; print('here'); sys.exit(3)")
+    outcome = run_stage(Stage("made", 100, [ends], beside=[ends, (sys.executable, "--version")]))
+    assert (outcome.counts, len(outcome.failed)) == ({}, 2)
+    assert capsys.readouterr().out.count("\nhere\n") == 2
 
 
 def test_a_stage_over_its_budget_is_said_and_fails_nothing(capsys: pytest.CaptureFixture) -> None:
@@ -96,6 +98,7 @@ def test_the_exit_status_tells_whether_all_passed(
     failed: list[str], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "run_stage", lambda stage: Outcome(stage, 1.0, list(failed)))
+    monkeypatch.setattr(arithmetic, "describe", lambda: "a machine")
     monkeypatch.setattr("sys.argv", ["run.py", "unit"])
     assert run.main() == status
 
@@ -116,11 +119,18 @@ def test_every_marker_has_its_stage() -> None:
         assert any(f"-m {marker} and not soak" in command for command in commands)
 
 
-@pytest.mark.parametrize(("lax", "flag"), [(False, "--nbval"), (True, "--nbval-lax")])
-def test_lax_executes_notebooks_without_comparing(lax: bool, flag: str) -> None:
-    first, *other_arithmetic = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
-    assert flag in first
-    assert len(other_arithmetic) == (not lax)
+def executed(lax: bool = False) -> list[tuple[str, ...]]:
+    """The commands that execute notebooks."""
+    return next(stage.commands for stage in run.plan(lax) if stage.name == "notebooks")
+
+
+def test_lax_executes_notebooks_without_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "draw", lambda known: ("avx2", known[:2]))
+    usual, other = executed()
+    assert "--nbval" in usual
+    assert other[-4:] == ("--only", "avx2", *other[-2:])
+    (lax,) = executed(lax=True)
+    assert "--nbval-lax" in lax
 
 
 @pytest.mark.parametrize("mark", sorted(run.MARKED))
@@ -131,9 +141,11 @@ def test_every_test_with_a_mark_stands_where_its_stage_looks(mark: str) -> None:
     assert marked & looked_at
 
 
-def test_the_longest_notebooks_exist_and_each_is_run_once() -> None:
-    command, _ = next(stage.commands for stage in run.plan(lax=False) if stage.name == "notebooks")
-    names = [argument for argument in command if argument.endswith(".ipynb")]
+@pytest.mark.parametrize("n_drawn", [0, 2])
+def test_the_longest_notebooks_exist_and_each_is_run_once(n_drawn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "draw", lambda known: ("plain", known[:n_drawn]))
+    names = [argument for command in executed() for argument in command if argument.endswith(".ipynb")]
+    assert len(executed()) == 1 + (n_drawn > 0)
     assert sorted(names) == [
         str(path.relative_to(run.ROOT)) for path in all_notebooks() if not unsupported_reason(path)
     ]
@@ -150,9 +162,9 @@ def test_a_notebook_that_opens_models_is_left_out_with_the_reason_where_they_are
         in unsupported_reason(page)
     )
     assert unsupported_reason(run.ROOT / "book" / "outlook.ipynb") is None
-    assert "book/pretrained.ipynb" not in " ".join(run.plan(lax=False)[1].commands[0])
+    assert "book/pretrained.ipynb" not in sum(executed(), ())
     monkeypatch.setenv("TTUTOR_REQUIRE", "browser,pretrained")
-    assert "book/pretrained.ipynb" in run.plan(lax=False)[1].commands[0]
+    assert "book/pretrained.ipynb" in sum(executed(), ())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forked kernels are used on Linux alone")

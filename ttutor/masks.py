@@ -69,6 +69,8 @@ def _distance(n_queries: int, n_keys: int | None, device: torch.device | str | N
     """How far each key lies before each query, negative for keys in the future."""
     n_keys = n_queries if n_keys is None else n_keys
     for name, count in (("n_queries", n_queries), ("n_keys", n_keys)):
+        if isinstance(count, int):  # also the symbol that stands for a length while a model is compiled
+            continue
         if not hasattr(count, "__index__") or (isinstance(count, Tensor) and count.ndim > 0):
             came = f"a tensor of shape {tuple(count.shape)}" if isinstance(count, Tensor) else repr(count)
             raise TypeError(f"{name} must be a whole number, such as query.shape[-2], but came {came}")

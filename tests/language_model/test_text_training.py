@@ -22,6 +22,9 @@ LINES = [
 TEXT = "".join(LINES)
 
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")  # these train for long; other tests check the annotations
+
+
 def tiny(folder: Path | None = None, steps: int = 4, **changes: object) -> TextTraining:
     return TextTraining(TEXT, folder, size="tiny", steps=steps, **changes)
 

@@ -18,6 +18,8 @@ from ttutor.translation.engine import OwnEngine
 from ttutor.translation.fast_decoder import FastTransformer, can_be_fast
 
 VOCAB = 40
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")  # these search for long; other tests check the annotations
+BEAM_SIZES = [size if size in (1, 2, 5, 8) else pytest.param(size, marks=pytest.mark.soak) for size in range(1, 9)]
 
 
 def random_translator(seed: int, norm: str = "pre") -> Transformer:
@@ -33,7 +35,7 @@ def random_translator(seed: int, norm: str = "pre") -> Transformer:
     return model.eval()
 
 
-@pytest.mark.parametrize("beam_size", range(1, 9))
+@pytest.mark.parametrize("beam_size", BEAM_SIZES)
 def test_a_translators_search_finds_what_a_plain_slow_search_finds(monkeypatch, beam_size):
     monkeypatch.setattr(next_token, "LOGITS_PER_CHUNK", 3 * VOCAB * beam_size)
     lengths = set()
