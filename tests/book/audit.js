@@ -28,9 +28,9 @@ async ({ quick, colours, met = [] }) => {
   const PLACE = /^(id|d|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|width|height|points|transform|href|xlink:href|clip-path)$/;
   function thinDrawing(e, seen) {
     for (const child of [...e.children]) {
-      thinDrawing(child, seen);
       const told = [...child.attributes].filter(({ name }) => !PLACE.test(name)).map(({ name, value }) => `${name}=${value}`);
-      const key = [child.tagName, ...told.sort()].join("|");
+      const key = [child.tagName, !child.textContent.trim(), ...told.sort()].join("|");
+      if (!child.matches("a, text, [role], [tabindex]")) thinDrawing(child, seen); // those are looked at with all in them
       if (seen.has(key) && !child.firstElementChild && !child.matches("title, desc")) child.remove();
       seen.add(key);
     }

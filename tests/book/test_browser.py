@@ -45,6 +45,7 @@ AUDITED = {
     "summary-name": "<details><summary></summary>text</details>",
     "scrollable-region-focusable": "<details><summary>more</summary><div style='overflow: auto; height: 9px'"
     " tabindex=-1><p>1</p><p>2</p></div></details>",
+    "link-name": f"<svg role='group' aria-label='dots'>{'<circle r=2 />' * 50}<a href='#x'><circle r=2 /></a></svg>",
     "empty-table-header": "<table><tr><th></th><td>1</td></tr></table>",
 }
 GOOD = f"""
