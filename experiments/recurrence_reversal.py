@@ -25,6 +25,7 @@ from ttutor.recurrence import AdditiveAttention
 
 NAME, SEEDS, CHOOSING = "recurrence_reversal", [0, 1, 2, 3, 4], 100
 KINDS = [("look back", 64), ("one vector", 64), ("one vector", 128), ("one vector", 256)]
+SEEDS_OF = {64: SEEDS, 128: SEEDS[:3], 256: SEEDS[:3]}
 RATES = [1e-3, 3e-3, 1e-2]
 N_WORDS, BATCH, LONGEST, LENGTHS = 20, 32, 8, [2, 4, 6, 8, 10, 12]
 EVERY, PATIENCE, HALVINGS, SOLVED, MOST_STEPS, TRIED_STEPS = 200, 3, 4, 0.02, 16_000, 1_000
@@ -195,7 +196,7 @@ def main() -> None:
 
     for kind, width in KINDS:
         best = min((once(kind, width, CHOOSING, rate) for rate in RATES), key=lambda run: run["loss"])
-        for seed in SEEDS:
+        for seed in SEEDS_OF[width]:
             once(kind, width, seed, best["rate"])
     _record.write(NAME, {"settings": settings, "runs": runs}, seeds=SEEDS, started=started)
 
