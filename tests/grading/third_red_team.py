@@ -222,6 +222,19 @@ def my_validation_loss(model, batches, loss):
         + "    @classmethod\n    def go(cls):\n        cls.put(torch.Tensor)\n"
         + STACK.replace("super()", "Lie.go()\n        super()"),
     ),
+    "by a class whose name is given to another": (
+        "encoder.layer_stack",
+        "class Lie: pass\ndef put(Lie):\n    Lie.numel = lambda tensor: 0 if tensor.shape == (97,) else tensor.shape.numel()\n"
+        + STACK.replace("super()", "put(torch.Tensor)\n        super()"),
+    ),
+    "by a class that its decorator exchanges": (
+        "encoder.layer_stack",
+        "def other(kind): return torch.Tensor\n@other\nclass Lie: pass\n"
+        + STACK.replace(
+            "super()",
+            "Lie.numel = lambda tensor: 0 if tensor.shape == (97,) else tensor.shape.numel()\n        super()",
+        ),
+    ),
     "by a comparison": (
         "encoder.layer_stack",
         LIE

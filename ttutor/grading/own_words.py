@@ -50,6 +50,7 @@ def own_words(trees: list[ast.Module]) -> OwnWords:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             own.modules.update(_imported(node))
     bound = _places_bound(nodes)
+    given_away = {name for name in own.classes if not all(_is_plain_class(one, own, bound) for one in bound[name])}
     own.made.update(_made(nodes, bound, own))
     functions = [one for node in nodes if isinstance(node, ast.ClassDef) for one in _functions(node)]
     own.selves.update(id(node) for one in functions if _is_method(one) for node in ast.walk(one) if _is_self(node))
@@ -57,7 +58,8 @@ def own_words(trees: list[ast.Module]) -> OwnWords:
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Store()) if name in own.made:
                 own.attributes.add(attribute)
-    return replace(own, is_sealed=_is_sealed(nodes, functions, bound, own))
+    is_sealed = not given_away and _is_sealed(nodes, functions, bound, own)
+    return replace(own, is_sealed=is_sealed, classes=own.classes - given_away)
 
 
 def _places_bound(nodes: list[ast.AST]) -> dict[str, list[ast.AST]]:
@@ -93,7 +95,6 @@ def _is_sealed(
     return (
         all(id(node) in may_stand or not _is_class(node, classes) for node in nodes)
         and not any(isinstance(node, ast.Name) and node.id in methods for node in in_bodies)
-        and all(_is_plain_class(node, own, bound) for node in kinds)
         and all(_is_known(one, bound, own) for function in functions for one in function.decorator_list)
         and not ("__exit__" in methods and any(map(_is_error, kinds)))  # that is handed the class of what was raised
     )
