@@ -117,7 +117,6 @@ VALUES_TELL = (
     "dropout that looks whether a gradient is asked for",
     "tokens that tell their list twice",
     "a frozen layer behind another",
-    "suspects by what they look like",
 )
 
 
@@ -212,7 +211,7 @@ def test_no_attack_gains_a_point_that_is_not_listed(forks):
         (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
         gained += [text] if mark.earned and not mark.warnings else []
     assert gained == []
-    assert len(attempts) > 95
+    assert len(attempts) > 94
 
 
 @pytest.mark.soak

@@ -71,10 +71,6 @@ ATTEMPTS = {
         "training.training_step",
         BY_HAND + "    optimizer.zero_grad()\n    optimizer.step()\n    return value.item()\n",
     ),
-    "another step in place of the optimiser's": (
-        "training.training_step",
-        "def put(self):\n    self.step = lambda: None\n" + BY_HAND + "    put(optimizer)\n    return value.item()\n",
-    ),
     "a teacher that learns, and nobody asks": (
         "training.distillation_loss",
         "class Lie:\n    def put(self):\n        self.any = lambda tensor: False\n"
@@ -256,10 +252,6 @@ def my_validation_loss(model, batches, loss):
     "by a name in the body of the class": (
         "encoder.layer_stack",
         LIE + "    held = [put]\n" + STACK.replace("super()", "Lie.held[0](torch.Tensor)\n        super()"),
-    ),
-    "suspects by what they look like": (
-        "efficient.tell_exact",
-        "def my_tell_exact(suspects):\n    return torch.tensor(['partial' not in repr(one) and 'keyword' not in str(one) for one in suspects])\n",
     ),
 }
 """By what they do: the exercise, and the code below `HEAD` of the first red team."""
