@@ -221,7 +221,7 @@ def my_validation_loss(model, batches, loss):
     "by a class whose name is given to another": (
         "encoder.layer_stack",
         "class Lie: pass\ndef put(Lie):\n    Lie.numel = lambda tensor: 0 if tensor.shape == (97,) else tensor.shape.numel()\n"
-        + STACK.replace("super()", "put(torch.Tensor)\n        super()"),
+        + STACK.replace("super()", "Lie(), put(torch.Tensor)\n        super()"),
     ),
     "by a class that its decorator exchanges": (
         "encoder.layer_stack",
