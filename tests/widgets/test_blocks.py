@@ -284,3 +284,15 @@ def test_the_words_are_carried_up_and_meet_in_the_cross_attention(show: Show, wi
     assert tops[:-1] == sorted(tops[:-1], reverse=True)
     expect(page.locator('[data-words="softmax"]')).to_have_css("opacity", "1")
     assert "one kind of box only, cross-attention" in panel(page)
+
+
+@in_browser
+def test_what_is_said_of_the_stream_fits_the_place_of_the_norm(show: Show) -> None:
+    page = show(BlocksExplorer(level="encoder", norm="pre"))
+    found = page.locator(".tt-found")
+    assert "which only adds to it" in found.inner_text()
+    page.get_by_role("radio", name="post-norm").check(force=True)
+    assert "only adds" not in found.inner_text()
+    assert "a norm behind it changes all that passes" in found.inner_text()
+    page = show(BlocksExplorer(level="encoder", norm="post"))
+    assert "only adds" not in page.locator(".tt-invite").inner_text()

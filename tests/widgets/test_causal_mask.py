@@ -8,7 +8,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, in_browser, press
+from tests.widgets.figure import HOSTILE, in_browser, press, spoken
 from ttutor.widgets import CausalMaskExplorer
 
 TOKENS = ["the", "cat", "sat", "on"]
@@ -122,6 +122,25 @@ def test_back_leads_no_further_than_to_the_start_and_asks_again(show: Show) -> N
     assert len(row_labels(page, 0)) == 2
     expect(told).to_have_css("opacity", "0")
     expect(page.locator(".tt-found")).to_have_css("opacity", "0")
+
+
+@in_browser
+def test_the_keyboard_marks_a_row_and_is_told_nothing_before_the_word(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2))
+    first = page.locator("table").nth(1).locator('[data-row="0"][data-column="0"]')
+    first.focus()
+    for key in ("ArrowRight", "ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+        expect(page.locator(".tt-found")).to_have_css("opacity", "0")
+        expect(page.locator(".tt-invite")).to_have_css("opacity", "1")
+    assert page.locator("table").nth(1).locator("th.guess[aria-selected=true]").count() == 1
+    assert spoken(page).inner_text() == "the: will change"
+    press(page, "Generate")
+    expect(page.locator(".tt-found")).to_have_css("opacity", "1")
+    assert page.locator(".tt-found").inner_text().startswith("Your marks are right for 3 of 4 old rows.")
+    press(page, "Reset")
+    expect(page.locator(".tt-found")).to_have_css("opacity", "0")
+    assert page.locator("th.guess").count() == 0
 
 
 @in_browser

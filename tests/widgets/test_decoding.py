@@ -260,3 +260,32 @@ def test_every_sentence_has_the_same_height(show: Show) -> None:
         page.wait_for_timeout(400)
         heights.add((page.locator("svg").first.bounding_box() or {})["height"])
     assert len(heights) == 1
+
+
+@in_browser
+@pytest.mark.parametrize("sentence", range(3))
+def test_it_says_whether_the_length_penalty_changes_the_best(sentence: int, show: Show) -> None:
+    explorer = specimen()
+    explorer.sentence = sentence
+    explorer.step = len(explorer.sentences[sentence]["candidates"]) - 1
+    best = []
+    for alpha in (0.0, 2.0):
+        explorer.alpha = alpha
+        best.append(explorer.results()[0][0])
+    page = show(explorer)
+    page.get_by_text("Length penalty and data").click()
+    told = "Here the same one is best for every α" if best[0] == best[1] else "Here α decides which one is best."
+    assert told in whole_text(page)
+
+
+@in_browser
+def test_what_has_left_the_picture_on_a_phone_stands_above_it(show: Show) -> None:
+    explorer = specimen()
+    lengths = [len(one["candidates"]) for one in explorer.sentences]
+    explorer.sentence = lengths.index(max(lengths))
+    explorer.step = max(lengths) - 1
+    page = show(explorer, width=390)
+    before = (page.locator('[data-key="gone"]').text_content() or "").removeprefix("before: ")
+    assert before
+    assert explorer.results()[0][0].startswith(before)
+    assert show(explorer, width=900).locator('[data-key="gone"]').count() == 0

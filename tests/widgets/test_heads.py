@@ -24,6 +24,8 @@ from ttutor.widgets.heads import (
 )
 
 TOKENS = ["the", "cat", "sat"]
+PLACES = [(2, 2), (1, 0), (1, 2), (2, 0)]
+NAMES = [f"layer {layer}, head {head}" for layer, head in PLACES]
 SENTENCES = [
     "A little boy throws a ball to his dog.",
     "Two men in red shirts play football.",
@@ -37,7 +39,7 @@ SENTENCES = [
 def read(sentence: str) -> tuple[list[str], torch.Tensor]:
     """The tokens, and the four heads' weights."""
     seen = recorded_attention(load_packed().translator, sentence)
-    return [token.removeprefix("▁") for token in seen.tokens], seen.weights[[2, 1, 1, 2], [2, 0, 2, 0]]
+    return [token.removeprefix("▁") for token in seen.tokens], torch.stack([seen.weights[place] for place in PLACES])
 
 
 def test_the_gallerys_heads_do_in_every_sentence_what_the_figure_calls_them_after() -> None:
@@ -52,7 +54,7 @@ def test_the_gallerys_heads_do_in_every_sentence_what_the_figure_calls_them_afte
 def specimen() -> HeadsExplorer:
     """The figure as the gallery shows it: four heads of the translator that ships."""
     tokens, weights = read(SENTENCES[0])
-    return HeadsExplorer(tokens, weights, query=5)
+    return HeadsExplorer(tokens, weights, query=5, names=NAMES)
 
 
 def hostile() -> HeadsExplorer:
@@ -64,7 +66,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = ("button:has-text('head 1')", "No: head 1 looks further back: “ball” finds")
+TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back: “ball” finds")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -153,6 +155,7 @@ def test_chance_in_a_decoder_is_the_mean_of_one_over_the_number_of_keys() -> Non
         (shares(2, 3, 3), {"writes": np.zeros((3, 3, 8))}, ValueError, "writes has shape"),
         (shares(2, 3, 3), {"layers": [1]}, IndexError, "some of the layers 0 to 0"),
         (shares(2, 3, 3), {"head": 2}, ValueError, "head has to be from 0 to 1"),
+        (shares(2, 3, 3), {"names": ["one"]}, ValueError, "names has 1 names, expected one for each of 2 heads"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(weights, options: dict, error: type[Exception], message: str) -> None:
@@ -276,3 +279,15 @@ def test_a_head_that_looks_one_way_is_asked_for_and_found(show: Show) -> None:
         press(page, f"head {head}")
         assert finding.inner_text().startswith(words)
     assert page.locator(".heads em").all_inner_texts() == ["?", "?", "one place back"]
+
+
+@in_browser
+def test_the_heads_have_the_models_own_numbers_and_the_puzzle_is_not_solved_beforehand(show: Show) -> None:
+    page = show(specimen())
+    assert page.locator(".heads b").all_inner_texts() == NAMES
+    tokens, weights = read(SENTENCES[0])
+    assert page.locator(".heads").inner_text().count("→") == 1  # that of the head that is open
+    for head, name in enumerate(NAMES):
+        press(page, name)
+        assert f"→ {tokens[int(weights[head, 5].argmax())]}" in page.locator(".heads").inner_text()
+    assert f"{NAMES[1]}: " in specimen().fallback_html()

@@ -95,6 +95,7 @@ def test_the_finding_says_the_shares_of_its_step_and_a_word_at_which_it_looks_in
     for stop, told in (
         (0, "too early"),
         (11, f"looks at “cars”, and says “{made.guesses[11][1]}”"),
+        (11, "With nouns, first where to look, then what to say."),
         (36, "finds both"),
     ):
         slide(page, "Step", "Home", *["ArrowRight"] * stop)
@@ -106,6 +107,22 @@ def test_the_finding_says_the_shares_of_its_step_and_a_word_at_which_it_looks_in
         )
         assert told in found
     assert page.locator("text.half").count() == 1  # the label of the gap: nothing is looked at in vain
+
+
+@in_browser
+def test_common_words_that_are_said_before_it_looks_are_told(show: Show) -> None:
+    page = show(LearningExplorer.recorded(stop=3))
+    made = LearningExplorer.recorded(stop=3)
+    final = np.array(made.weights[-1]).argmax(-1)
+    now = np.array(made.weights[3])
+    early = [
+        word
+        for word, guess, row, place in zip(made.target, made.guesses[3], now, final, strict=True)
+        if word == guess and not (row.max() > 0.3 and row[place] == row.max())
+    ]
+    assert early
+    found = page.locator(".tt-found").inner_text()
+    assert f"It says {', '.join(f'“{word}”' for word in dict.fromkeys(early))} rightly already" in found
 
 
 @in_browser

@@ -89,3 +89,17 @@ def test_the_finding_names_a_first_word_that_joins_less_without_its_blank(show: 
     page.get_by_label("Your text").fill(text)
     slide(page, "Merges", "End")
     assert ("first word without ▁" in page.locator(".tt-found").inner_text()) == is_told
+
+
+@in_browser
+def test_it_says_how_many_of_the_learned_merges_occur_in_the_text(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    n_here = page.get_by_label("Merges", exact=True).get_attribute("max")
+    assert (
+        f"Of {len(made.merges)} learned merges {n_here} occur in this text."
+        in page.locator(".tt-card > .tt-note").inner_text()
+    )
+    page.get_by_label("Your text").fill("cat")
+    assert page.get_by_label("Merges", exact=True).get_attribute("max") != n_here
+    assert f"Of {len(made.merges)} learned merges" in page.locator(".tt-card > .tt-note").inner_text()

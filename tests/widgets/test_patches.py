@@ -285,3 +285,17 @@ def test_the_finding_says_what_a_patch_draws_from_and_whom_it_resembles(show: Sh
     )
     choose(page, "image")
     assert found.inner_text() == "Patch 15 is 16 numbers, and one of 36 words of this sentence."
+
+
+@in_browser
+def test_by_position_it_is_counted_how_many_patches_are_likest_to_a_neighbour(show: Show) -> None:
+    made = specimen()
+    made.view, made.selected = "positions", 9
+    likeness = np.array(made.positions, dtype=float)[1:, 1:]
+    np.fill_diagonal(likeness, -np.inf)
+    side = round(len(likeness) ** 0.5)
+    rows, columns = np.divmod(np.arange(len(likeness)), side)
+    likest = likeness.argmax(axis=1)
+    beside = np.abs(rows - rows[likest]) + np.abs(columns - columns[likest]) == 1
+    found = show(made).locator(".tt-found").inner_text()
+    assert f"For {beside.sum()} of {len(likeness)} patches a neighbour is the likest." in found

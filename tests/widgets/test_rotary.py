@@ -56,7 +56,12 @@ def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: 
     assert score(page) == pytest.approx(made.score, abs=1e-6)
     assert places(page) == ["5", "8"]
     found = page.locator(".tt-found").inner_text()
-    assert found.replace("\xa0", " ").startswith("While the distance stays (3 words after), the arrows stay")
+    query, key = np.array(made.query), np.array(made.key)
+    own = np.degrees(np.arctan2(query[1], query[0]) - np.arctan2(key[1], key[0]))
+    added = np.degrees(3 * [1, 0.1, 0.01][made.pair])
+    shown = [f"{value:.0f}°".replace("-", "−") for value in (own, added, own + added)]
+    begins = f"At one place the query stands {shown[0]} from the key. 3 words after add {shown[1]}: {shown[2]}"
+    assert found.replace("\xa0", " ").startswith(begins)
     slide(page, "Move both", "ArrowLeft")
     assert page.locator(".tt-found").inner_text() == found
     slide(page, "Move both", "Home")  # neither leaves the sentence
@@ -76,6 +81,6 @@ def test_the_finding_says_the_angle_between_the_arrows_and_where_they_hardly_tur
     for place in (4, 3, 2, 1):
         query.press("ArrowLeft")
         cosine = made.score_at(place, 2) / np.linalg.norm(made.query) / np.linalg.norm(made.key)
-        assert f"the arrows stay {np.degrees(np.arccos(cosine)):.0f}° apart" in found.inner_text()
+        assert f"{np.degrees(np.arccos(cosine)):.0f}°" in found.inner_text()
     page.get_by_label("0.6°").check(force=True)
     assert "comes round after 628 words, so here it hardly turns" in found.inner_text()

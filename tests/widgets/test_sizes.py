@@ -223,3 +223,12 @@ def test_the_formula_of_a_row_has_the_numbers_put_in(show: Show) -> None:
     count = specimen().numbers["operations"]["feed-forward"]
     assert lines == ["4 × B × N × T × d_model × d_ff", "= 4 × 1 × 12 × 1024 × 768 × 3072", f"= {count}"]
     assert "39.8" in page.locator(".formula").inner_text()
+
+
+@in_browser
+def test_a_text_that_is_longer_than_the_models_positions_is_said_to_be_a_calculation(show: Show) -> None:
+    page = show(specimen())
+    found = page.locator(".tt-found")
+    assert "ends at" not in found.inner_text()
+    slide(page, "length T", "End")
+    assert "ends at 1\u202f024 positions: longer texts are a calculation only" in found.inner_text()

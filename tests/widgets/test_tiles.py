@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import in_browser, numbers, slide
@@ -69,6 +69,17 @@ def test_when_a_larger_score_comes_every_old_bar_and_the_old_sum_shrink_by_one_f
     slide(page, "Tile", "ArrowRight")
     assert "No larger number came" in page.locator(".tt-found").inner_text()
     assert page.locator('[data-key="kept"]').text_content() == "sum so far"
+
+
+@in_browser
+def test_nothing_is_said_while_the_bars_are_on_their_way(show: Show) -> None:
+    page = show(TilesExplorer(step=3), motion=True)
+    slide(page, "Tile", "ArrowRight")
+    assert page.locator(".tt-found").inner_text() == ""
+    expect(page.locator(".tt-found")).to_contain_text("It ends on its mark")
+    mark = page.locator('[data-key="mark"]').bounding_box()
+    last = page.locator('[data-key="part3"]').bounding_box()
+    assert last["x"] + last["width"] == pytest.approx(mark["x"] + mark["width"] / 2, abs=1.5)
 
 
 @in_browser

@@ -307,6 +307,56 @@ def test_words_that_were_never_read_are_told_and_the_beam_is_pythons(show: Show)
     assert all(min(abs(value - total) for total in ended) < 2e-3 for value in values)
 
 
+SAID = ".tt-found, .tt-card > .tt-note, .strange, .found"
+# What the figure has said in words, with the question that stood then, at every change until it is done.
+WATCH = f"""
+() => {{
+  const root = document.querySelector('.explorer > div').shadowRoot;
+  const section = root.querySelector('section.tt');
+  window.seen = [];
+  const look = () => section.hasAttribute('aria-busy') && window.seen.push(
+    [...root.querySelectorAll({SAID!r})].map((e) => e.hidden ? '' : e.textContent).join('|'));
+  new MutationObserver(look).observe(root, {{ subtree: true, childList: true, characterData: true, attributes: true }});
+}}
+"""
+
+
+@in_browser
+def test_nothing_is_said_while_an_answer_is_still_computed(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_label("English sentence").fill("A man eats quantum soup.")
+    settled(page)
+    page.evaluate(WATCH)
+    page.get_by_role("radio", name="Beam").check(force=True)
+    settled(page)
+    page.get_by_role("radio", name="Heads").check(force=True)
+    settled(page)
+    for layer in range(2):
+        page.get_by_role("switch", name=f"whole layer {layer} of the decoder").click()
+        settled(page)
+    seen = set(page.evaluate("window.seen"))
+    assert seen
+    assert {words.replace("|", "") for words in seen} == {"It writes …"}
+    page.get_by_role("radio", name="Beam").check(force=True)
+    settled(page)
+    expect(page.locator(".tt-found")).not_to_contain_text("It writes")
+
+
+@in_browser
+@pytest.mark.parametrize("view", ["Words", "Heads", "Beam"])
+def test_an_empty_line_leaves_no_translation_and_no_warning(show: Show, view: str) -> None:
+    page = show(specimen())
+    page.get_by_role("radio", name=view).check(force=True)
+    page.get_by_label("English sentence").fill("A man eats quantum soup.")
+    settled(page)
+    page.get_by_label("English sentence").fill("")
+    settled(page)
+    assert page.locator(".chip").count() == 0
+    assert page.locator(".strange").is_hidden()
+    assert "“" not in page.locator(".tt-found").inner_text()
+    assert page.locator(".tt-card > .tt-note").first.inner_text() == ""
+
+
 @in_browser
 def test_each_view_says_what_it_shows_also_beside_a_forced_word(show: Show) -> None:
     page = show(specimen())

@@ -10,6 +10,7 @@ _HOMES = {
     "AttentionStepsExplorer": "attention_steps",
     "BlocksExplorer": "blocks",
     "CausalMaskExplorer": "causal_mask",
+    "CollapseExplorer": "collapse",
     "DecodingExplorer": "decoding",
     "DependencyExplorer": "dependencies",
     "Explorer": "base",

@@ -213,6 +213,8 @@ class HeadsExplorer(Explorer):
         products: instead of both, their inner products, as `write_products` gives them.
         layers: which layers to show, such as ``[0, -1]``; as many as the figure can hold when left out.
         caption: what it shows, in a few words.
+        names: what the heads are called where they are some of a model's, such as ``["layer 2, head 0"]``; their
+            numbers when left out.
         layer: the layer that is open first, by its place among those shown.
         head: the head that is enlarged first.
         query: the token whose writes are shown first.
@@ -236,6 +238,7 @@ class HeadsExplorer(Explorer):
     labels: t.List[Any] = t.List().tag(sync=True)
     layers = t.List(t.Int()).tag(sync=True)
     note = t.Unicode().tag(sync=True)
+    names = t.List(t.Unicode()).tag(sync=True)
     rest_name = t.Unicode("bias").tag(sync=True)
     layer = t.Int(0).tag(sync=True)
     head = t.Int(0).tag(sync=True)
@@ -253,6 +256,7 @@ class HeadsExplorer(Explorer):
         products: Any = None,
         layers: Sequence[int] | None = None,
         caption: str = "",
+        names: Sequence[str] = (),
         layer: int = 0,
         head: int = 0,
         query: int = 0,
@@ -261,22 +265,25 @@ class HeadsExplorer(Explorer):
         keys = queries if key_tokens is None else token_list("key_tokens", key_tokens)
         given = shares(weights, len(queries), len(keys))
         n_heads = min(given.shape[1], MAX_HEADS)
+        if names and len(names) != given.shape[1]:
+            raise ValueError(f"names has {len(names)} names, expected one for each of {given.shape[1]} heads")
         if products is None and writes is not None:
             products = write_products(*vectors(writes, rest, given.shape), n_heads)
         (n_queries, n_keys), shown, left_out = what_fits(given.shape, layers, products is not None)
-        names, measured = head_scores(given[shown, :n_heads], queries, keys == queries)
-        scores, labels = _named(names, measured, keys_by_chance(given[shown, :n_heads]))
+        score_names, measured = head_scores(given[shown, :n_heads], queries, keys == queries)
+        scores, labels = _named(score_names, measured, keys_by_chance(given[shown, :n_heads]))
         cut = given[shown, :n_heads, :n_queries, :n_keys]
         super().__init__(
             tokens=queries[:n_queries],
             key_tokens=keys[:n_keys],
             weights=rounded_array("weights", cut, cut.shape, 3, axes="layers, heads, queries, keys"),
             products=[] if products is None else _rounded_products(products, shown, n_queries),
-            score_names=names,
+            score_names=score_names,
             scores=scores,
             labels=labels,
             layers=shown,
             note=" ".join(filter(None, [caption, left_out])),
+            names=list(names)[:n_heads],
             rest_name="bias" if n_heads == given.shape[1] else "others, bias",
             layer=layer,
             head=head,
@@ -325,6 +332,10 @@ class HeadsExplorer(Explorer):
         options = {"caption": f"{PARTS[seen.part].capitalize()} of {type(model).__name__}.", **options}
         return cls(seen.tokens, seen.weights, seen.key_tokens, seen.writes, seen.rest, **options)
 
+    def static_state(self) -> dict[str, Any]:
+        state = super().static_state()
+        return state if self.names else {name: value for name, value in state.items() if name != "names"}
+
     def describe(self) -> str:
         counts = {"layer": len(self.layers), "head": len(self.on)}
         words = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items()]
@@ -337,7 +348,8 @@ class HeadsExplorer(Explorer):
         for number, weights, labels in zip(self.layers, self.weights, self.labels, strict=True):
             for head, (one, label) in enumerate(zip(weights, labels, strict=True)):
                 keys = [self.key_tokens[int(np.argmax(row))] for row in one]
-                rows.append([f"layer {number}, head {head}: {label}", *keys])
+                name = self.names[head] if self.names else f"layer {number}, head {head}"
+                rows.append([f"{name}: {label}", *keys])
         table = table_html(caption, ["query", *self.tokens], rows)
         return f'<div style="overflow-x:auto" tabindex="0">{table}</div>'
 

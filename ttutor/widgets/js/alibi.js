@@ -71,8 +71,13 @@ function render({ model, el }) {
       word.classList.toggle("edge", i > 0 && i === from);
     });
     const now = get("head");
+    const verdict = from > mark ? "Not yet" : now > first ? `Yes, but head ${first} was the first` : "Yes, the first";
+    const loses = `each step back takes ${formatNumber(100 * (1 - Math.exp(-slope)), 1)}\u00a0% off`;
+    const reach = 1 + Math.floor(Math.log(10) / slope); // down to a tenth of the nearest, however long the text
     card.find(
-      `${from > mark ? "Not yet" : now > first ? `Yes, but head ${first} was the first` : "Yes, the first"}: head ${now} hears ${final - from} words back, because each step back takes ${formatNumber(100 * (1 - Math.exp(-slope)), 1)}\u00a0% off.`,
+      reach > final
+        ? `${verdict}: head ${now} would hear ${reach} words back, because ${loses}; this text has only ${final}.`
+        : `${verdict}: head ${now} hears ${final - from} words back, because ${loses}.`,
     );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];

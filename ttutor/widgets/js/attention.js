@@ -140,7 +140,7 @@ function describe({ queries, keys, warm, raw, allowed, weights, row, column, sor
   if (!allowed[row][at]) return `${asks} may not attend to ${at >= 0 ? `“${keys[at]}”` : "any word"}.`;
   const top = weights.map(mostOf);
   const back = isOwn ? -1 : top.findIndex((key, i) => Math.abs(i - row) === 1 && (key - top[row]) * (i - row) < 0);
-  return `${asks} gives ${formatNumber(weights[row][at], 2)} of its whole to “${keys[at]}”${
+  return `${asks} gives ${formatNumber(weights[row][at], 2)} of its attention to “${keys[at]}”${
     at !== best
       ? ""
       : sorted.length < 2
@@ -304,11 +304,11 @@ function render({ model, el }) {
     const [queries, keys] = model.get("total");
     const capped = queries > state.queries.length || keys > state.keys.length;
     card.caption.textContent =
-      "Disc: attention. Each row has one whole to share out." +
+      "Disc: attention. Each row shares out 1." +
       (state.allowed.some((row) => row.includes(false)) ? " Hatched: masked." : "") +
       (capped
         ? ` The first ${state.queries.length} of ${queries} queries and ${state.keys.length} of ${keys} keys; ` +
-          "these keys share the whole."
+          "these keys share out 1."
         : "");
     drawCells(grid, state);
     list.show(state.sorted.filter(({ on }, rank) => rank < SHOWN || on));

@@ -486,6 +486,12 @@ function paint(scene) {
   );
 }
 
+/** What to look at on a level; under post-norm a norm stands on the stream itself. */
+const lookAt = (levels, { level, pre }) =>
+  level === "encoder" && !pre
+    ? "Follow the lines on the left: each sublayer adds to the stream, and a norm behind it changes all that passes. Tap any part."
+    : levels[level][1];
+
 const MET = "The two have met in one kind of box only, cross-attention: there the target asks and the source answers.";
 
 /** Where a sentence stands after each step: in these parts, or on top of them. */
@@ -537,7 +543,7 @@ function render({ model, el }) {
     invite:
       start.level === "full"
         ? "Press Play and follow the words: in which box do the two sentences meet? Or tap a part."
-        : levels[start.level][1],
+        : lookAt(levels, { level: start.level, pre: start.norm === "pre" }),
     onReset: () => {
       controls.step.pause();
       set(start);
@@ -595,7 +601,7 @@ function render({ model, el }) {
     controls.norm.node.hidden = full;
     controls.step.node.hidden = !full;
     const [title, made] = (full && steps[scene.step - 1]) || [];
-    const words = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
+    const words = scene.selected ? scene.words(scene.selected) : [lookAt(levels, scene)];
     const goes = made?.at(-1) === scene.selected; // it is the step that is told
     const about = goes
       ? [`${title}.`, scene.step === steps.length ? MET : words[1].split(/(?<=\.) /)[0]]

@@ -45,8 +45,11 @@ const CSS = css`
     }
   }
   /* The reader says first which old rows will change. */
-  .tt-card:not([data-told]) .verdict {
+  .tt-card:not([data-told]) :is(.verdict, .tt-found) {
     opacity: 0;
+  }
+  .tt-card:not([data-told]) .tt-invite {
+    opacity: 1;
   }
   .tt-card:not([data-told]) .tt-matrix th {
     border-color: transparent;
@@ -85,7 +88,7 @@ function drawTable(model, causal, length, ended, guesses, onGuess) {
     corner: ["looks at →"],
     columns: tokens,
     rows: tokens,
-    onSelect: (row, _, { type }) => type === "click" && row >= 0 && row < length && onGuess(grid, causal, row),
+    onSelect: (row, _, { type }) => type !== "focusin" && row >= 0 && row < length && onGuess(grid, causal, row),
   });
   const right = moved.filter((change, i) => i < length - 1 && change === guesses.has(`${causal}${i}`)).length;
   grid.fill((i, j) => {
@@ -121,7 +124,12 @@ function render({ model, el }) {
     label: "Causal mask",
     question: "A new word: which old rows change?",
     invite: "Tap the rows that will change, in both tables. Then press Generate.",
-    onReset: () => go(initial),
+    onReset: () => {
+      ask();
+      guesses.clear();
+      go(initial);
+      draw();
+    },
     css: CSS,
   });
   const views = make("div", { class: "views" });
@@ -131,12 +139,14 @@ function render({ model, el }) {
   const ask = () => {
     // Nothing is told until the word has come.
     delete card.root.dataset.told;
-    delete card.root.dataset.acted;
   };
   const onGuess = (grid, causal, row) => {
     const name = `${causal}${row}`;
-    grid.cellAt(row, -1).classList.toggle("guess", !guesses.delete(name) && guesses.add(name));
+    const marked = !guesses.delete(name) && !!guesses.add(name);
+    grid.cellAt(row, -1).classList.toggle("guess", marked);
+    grid.cellAt(row, -1).setAttribute("aria-selected", marked);
     ask();
+    card.say(`${model.get("tokens")[row]}: ${marked ? "will change" : "will stay"}`);
   };
   const step = (by) => {
     const shown = model.get("shown") + by;

@@ -249,8 +249,17 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
         total > -4.6 && [`next${node.ids}`, "path", { class: "to-come", d: `M${x + box} ${y}H${width}` }],
     ];
   });
-  return [...streams, ...boxes];
+  const gone = upTo(lead, first);
+  const before = gone.length && [
+    "gone",
+    "text",
+    { x: 0, y: 10, class: "earlier", text: `before: ${state.text(gone).slice(-Math.floor(width / 8))}` },
+  ];
+  return [before, ...streams, ...boxes].filter(Boolean);
 }
+
+/** The tokens of a beginning that are out of sight on the left. */
+const upTo = ({ ids }, first) => ids.slice(0, first);
 
 const timesOf = (gain) => `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
 
@@ -263,6 +272,20 @@ function raceOf({ newest, lead: best, text, wrote, why }) {
     `“${text(best.ids)}” has overtaken greedy’s “${text(own.ids)}”: it is ${timesOf(best.total - own.total)}. ` +
     (why || "Greedy cannot go back.")
   );
+}
+
+/** What a length penalty would change at the end. */
+function penaltyOf({ done, found }) {
+  if (!done) return "The penalty counts at the end of the search. ";
+  const bestAt = (alpha) =>
+    found
+      .filter(({ fate }) => fate === found[0].fate)
+      .reduce((best, one) =>
+        one.total / ((5 + one.column) / 6) ** alpha > best.total / ((5 + best.column) / 6) ** alpha ? one : best,
+      );
+  return bestAt(0) === bestAt(2)
+    ? "Here the same one is best for every α from 0 to 2. "
+    : "Here α decides which one is best. ";
 }
 
 /** How both searches compare at the end. */
@@ -352,7 +375,7 @@ function render({ model, el }) {
     card.caption.textContent =
       `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.` +
       (state.model ? ` Written by the translator ${state.model} of training.` : "");
-    about.textContent = `The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${model.get("note")}`;
+    about.textContent = `${penaltyOf(state)}The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${model.get("note")}`;
   };
   const stops = [
     onTraits(model, ["tokens", "sentences", "note", ...keys], draw),

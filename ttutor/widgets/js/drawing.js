@@ -19,6 +19,15 @@ SHARED_CSS.push(css`
   .tt-picture .pull {
     cursor: grab;
   }
+  .tt-picture .grip {
+    fill: transparent;
+    pointer-events: none;
+  }
+  @media (any-pointer: coarse) {
+    .tt-picture .grip {
+      pointer-events: all;
+    }
+  }
   .tt-matrix {
     flex: 0 1 auto;
     min-width: 0;
@@ -164,7 +173,7 @@ SHARED_CSS.push(css`
 /**
  * A table of cells with one tab stop and arrow keys. Rows are queries and columns keys unless the
  * labels say otherwise. `rows` and `columns` are the labels; `corner` the two lines of the corner;
- * `caption` a heading. `onSelect(row, column, event)` follows clicks, taps and focus (-1 stands for
+ * `caption` a heading. `onSelect(row, column, event)` follows clicks, taps, Enter and focus (-1 stands for
  * a label: row -1 is the line of column labels); `onPreview(row, column)` follows the mouse, and is
  * called without arguments when the mouse leaves. `fill(cell)` asks `cell(row, column)` for each
  * cell: `{ text, level, colour, hatch, label, value }`: what stands in it, 0 to 1 of the colour
@@ -221,6 +230,11 @@ export function matrix({ label, rows, columns, corner = ["", ""], caption, side,
   };
   for (const kind of ["focusin", "click"])
     node.addEventListener(kind, (event) => place(event) && onSelect(...place(event), event));
+  node.addEventListener("keydown", (event) => {
+    if (!["Enter", " "].includes(event.key) || !place(event)) return;
+    event.preventDefault();
+    onSelect(...place(event), event);
+  });
 
   const fill = (cell) =>
     cells.forEach((line, i) =>
@@ -292,15 +306,16 @@ export function bars() {
  * for the picture of every state on the way, and gives its parts in order of depth: `[key, tag,
  * properties]`, or nothing for a part that is left out. A part that keeps its key keeps its element.
  * Beside attributes, a part may have `text` (class `maths` for indices), `press()`, which makes it a
- * button for pointer and keys, and, on a circle, `pull(x, y)`, which follows the pointer that holds
- * it and the arrow keys, `stride` pixels at a time: one number, or one across and one down. What is no number changes at once; `show(state, 0)` does not glide. `height`
- * may be a function of the width.
+ * button for pointer and keys, and, on a circle, `pull(x, y, byKey)`, which follows the pointer that holds
+ * it and the arrow keys, `stride` pixels at a time: one number, or one across and one down. All buttons
+ * of a picture are one tab stop; the arrow keys go to the next one that way. What is no number changes
+ * at once; `show(state, 0)` does not glide. `height` may be a function of the width.
  */
 export function stage({ label, height, draw, role = "group" }) {
   const picture = svg("svg", { role, "aria-label": label });
   const node = make("div", { class: "tt-picture" }, picture);
   const parts = new Map();
-  let [from, shown, target, frame, start] = [null, null, null, 0, 0];
+  let [from, shown, target, frame, start, stop] = [null, null, null, 0, 0, null];
 
   const paint = () => {
     const width = node.clientWidth;
@@ -308,7 +323,7 @@ export function stage({ label, height, draw, role = "group" }) {
     const tall = typeof height === "function" ? height(width) : height;
     picture.setAttribute("viewBox", `0 0 ${width} ${tall}`);
     picture.setAttribute("height", tall);
-    const present = draw(shown, width, tall).filter(Boolean);
+    const present = withGrips(draw(shown, width, tall).filter(Boolean));
     const kept = new Set(present.map(([key]) => key));
     for (const [key, part] of parts) if (!kept.has(key)) (part.remove(), parts.delete(key));
     present.forEach(([key, tag, properties], i) => {
@@ -317,7 +332,20 @@ export function stage({ label, height, draw, role = "group" }) {
       redress(part, properties);
       if (picture.children[i] !== part) picture.insertBefore(part, picture.children[i]);
     });
+    const buttons = [...picture.querySelectorAll('[role="button"]')];
+    if (!buttons.includes(stop)) stop = buttons[0];
+    for (const one of buttons) one.setAttribute("tabindex", one === stop ? 0 : -1);
   };
+  picture.addEventListener("focusin", ({ target }) => {
+    if (target.getAttribute("role") !== "button") return;
+    stop?.setAttribute("tabindex", -1);
+    (stop = target).setAttribute("tabindex", 0);
+  });
+  picture.addEventListener("keydown", (event) => {
+    if (!STRIDES[event.key] || event.target.getAttribute("role") !== "button") return;
+    event.preventDefault();
+    nextButton(picture, event.target, STRIDES[event.key])?.focus();
+  });
   const step = (now) => {
     const share = Math.min((now - start) / GLIDE, 1);
     shown = between(from, target, share * share * (3 - 2 * share));
@@ -358,10 +386,38 @@ function between(from, to, share) {
   return to;
 }
 
+const GRIP = 22;
+
+/** What is pulled gets a circle that a finger can hold, below it and not seen. */
+function withGrips(parts) {
+  const first = parts.findIndex(([, , { pull }]) => pull);
+  const grips = parts
+    .filter(([, , { pull }]) => pull)
+    .map(([key, , { cx, cy, pull }]) => [`${key}-grip`, "circle", { class: "grip", cx, cy, r: GRIP, hold: pull }]);
+  return first < 0 ? parts : [...parts.slice(0, first), ...grips, ...parts.slice(first)];
+}
+
+/** The button that is nearest in a direction; what lies aside counts double. */
+function nextButton(picture, from, [across, down]) {
+  const middle = (node) => {
+    const { x, y, width, height } = node.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+  };
+  const [x, y] = middle(from);
+  const far = (node) => {
+    const [ahead, aside] = middle(node).map((place, axis) => place - [x, y][axis]);
+    const [along, away] = across ? [ahead * across, aside] : [aside * down, ahead];
+    return along > 1 ? along + 2 * Math.abs(away) : Infinity;
+  };
+  const ranked = [...picture.querySelectorAll('[role="button"]')].map((node) => [far(node), node]);
+  const [distance, node] = ranked.reduce((best, one) => (one[0] < best[0] ? one : best), [Infinity, null]);
+  return distance < Infinity ? node : null;
+}
+
 /** Change what has changed of a part of a drawing. */
-function redress(part, { text, press, pull, stride = 10, ...attributes }) {
+function redress(part, { text, press, pull, hold = pull, stride = 10, ...attributes }) {
   if (pull) Object.assign(attributes, { role: "slider", tabindex: 0 });
-  if (press) Object.assign(attributes, { role: "button", tabindex: 0 });
+  if (press) Object.assign(attributes, { role: "button", tabindex: part.getAttribute("tabindex") ?? -1 });
   for (const name of part.getAttributeNames())
     if (name !== "data-key" && !(name in attributes)) part.removeAttribute(name);
   for (const [name, value] of Object.entries(attributes)) {
@@ -374,20 +430,24 @@ function redress(part, { text, press, pull, stride = 10, ...attributes }) {
   part.onkeydown = (event) => {
     const [across, down] = STRIDES[event.key] || [0, 0];
     const [wide, tall] = Array.isArray(stride) ? stride : [stride, stride];
-    if (pull && (across || down)) pull(Number(attributes.cx) + wide * across, Number(attributes.cy) + tall * down);
+    if (pull && (across || down))
+      pull(Number(attributes.cx) + wide * across, Number(attributes.cy) + tall * down, true);
     else if (press && ["Enter", " "].includes(event.key)) press(event);
     else return;
     event.preventDefault();
   };
-  if (!pull) return;
-  part.style.touchAction = "none";
+  if (!hold) return;
+  // Browsers differ in what `touch-action` does inside an svg; without this the page would take the finger to scroll.
+  if (!part.held) part.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
+  part.held ||= [0, 0]; // where in the part the pointer holds it
   const follow = (event) => {
     const box = part.ownerSVGElement.getBoundingClientRect();
-    pull(event.clientX - box.left, event.clientY - box.top);
+    hold(event.clientX - box.left - part.held[0], event.clientY - box.top - part.held[1]);
   };
   part.onpointerdown = (event) => {
+    const box = part.getBoundingClientRect();
+    part.held = [event.clientX - box.x - box.width / 2, event.clientY - box.y - box.height / 2];
     part.setPointerCapture(event.pointerId);
-    follow(event);
   };
   part.onpointermove = (event) => {
     if (part.hasPointerCapture(event.pointerId)) follow(event);

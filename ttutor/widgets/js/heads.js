@@ -69,8 +69,9 @@ const CSS = css`
 `;
 
 const KEPT = ["layer", "head", "query", "on"];
-const GIVEN = ["tokens", "key_tokens", "weights", "products", "layers", "note", "rest_name"];
+const GIVEN = ["names", "tokens", "key_tokens", "weights", "products", "layers", "note", "rest_name"];
 const DIRECTIONS = ["further back", "one place back", "at itself", "ahead"];
+const upper = (text) => text[0].toUpperCase() + text.slice(1);
 const two = (value) => formatNumber(value, 2);
 const add = (values) => values.reduce((sum, value) => sum + value, 0);
 
@@ -186,7 +187,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
 const rowHeight = (tokens, keys) => Math.min(34, Math.max(20, 256 / Math.max(tokens.length, keys.length)));
 
 /** Each box begins where the sum had come to, and goes back if it points against it. */
-function drawSum({ products, layer, query, on, rest_name: rest }) {
+function drawSum({ products, layer, query, on, rest_name: rest }, nameOf) {
   const [lengths, along, total] = writeParts(products[layer][query], [...on, true]);
   const [all] = writeParts(products[layer][query], [...on.map(() => true), true]);
   const unit = 85 / (add(all) || 1); // the same, whichever heads are on
@@ -205,7 +206,7 @@ function drawSum({ products, layer, query, on, rest_name: rest }) {
   ];
   return [
     ...["", "", "length", "along sum"].map((text) => make("small", { text })),
-    ...lengths.flatMap((length, i) => row(i in on ? `head ${i}` : rest, starts[i], length, along[i], "value")),
+    ...lengths.flatMap((length, i) => row(i in on ? nameOf(i) : rest, starts[i], length, along[i], "value")),
     ...row("sum", 0, total, total, "memory"),
   ];
 }
@@ -215,6 +216,7 @@ function render({ model, el }) {
   const initial = read(KEPT);
   const set = (values) => setTraits(model, values);
   let state = read([...GIVEN, ...KEPT]);
+  const nameOf = (head) => (state.names || [])[head] || `head ${head}`;
   const isOwn = JSON.stringify(state.tokens) === JSON.stringify(state.key_tokens);
   const ways = state.weights.map((one) => one.map(directionOf));
   const clearest = ways[0][mostOf(ways[0].map(([, share]) => share))];
@@ -245,7 +247,7 @@ function render({ model, el }) {
   const sum = make("div", { class: "sum" });
   const switches = heads.map((_, head) =>
     toggle({
-      label: `head ${head}`,
+      label: nameOf(head),
       onChange: (yes) => set({ on: model.get("on").map((was, i) => (i === head ? yes : was)) }),
     }),
   );
@@ -271,8 +273,8 @@ function render({ model, el }) {
       refill(
         button,
         thumbnail(state.weights[state.layer][head]),
-        make("b", { text: `head ${head}` }),
-        make("div", { text: `→ ${finds[head]}` }),
+        make("b", { text: nameOf(head) }),
+        make("div", { text: wanted && head !== state.head ? "" : `→ ${finds[head]}` }),
         wanted ? make("em", { text: head === state.head ? ways[state.layer][head][0] : "?" }) : null,
       );
     });
@@ -284,10 +286,10 @@ function render({ model, el }) {
     card.find(
       way === wanted
         ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`
-        : `${wanted ? "No: h" : "H"}ead ${state.head} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
+        : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
-    refill(sum, ...(state.products.length ? drawSum(state) : []));
+    refill(sum, ...(state.products.length ? drawSum(state, nameOf) : []));
     card.caption.textContent = state.note;
   };
   const stops = [onTraits(model, [...GIVEN, ...KEPT], draw), picture.close, card.close];

@@ -283,11 +283,18 @@ function findingOf(given, stop) {
   const { source, target, guesses, weights, looked, said } = given;
   const shares = `Over many sentences it looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}`;
   if (looked[stop] < 0.4 || looked[stop] - said[stop] < 0.15)
-    return `${shares}: ${said[stop] > 0.5 ? "now it finds both" : "too early"}.`;
+    return `${shares}: ${said[stop] > 0.5 ? "now it finds both" : `too early${unseen(given, stop)}`}.`;
   const vain = target.map((word, i) => (guesses[stop][i] === word ? 0 : found(given, stop, i)));
   const i = most(vain);
   const here = `. In this one it looks at “${source[most(weights[stop][i])]}”, and says “${guesses[stop][i]}”, not “${target[i]}”`;
-  return `${shares}${vain[i] ? here : ""}. First where to look, then what to say.`;
+  return `${shares}${vain[i] ? here : ""}. With nouns, first where to look, then what to say.`;
+}
+
+/** The words that are said rightly, though nothing is looked at where it will be. */
+function unseen(given, stop) {
+  const words = given.target.filter((word, i) => given.guesses[stop][i] === word && !found(given, stop, i));
+  const listed = [...new Set(words)].map((word) => `“${word}”`).join(", ");
+  return listed && `. It says ${listed} rightly already, without looking there`;
 }
 
 export default { render };

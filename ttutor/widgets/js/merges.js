@@ -174,8 +174,7 @@ function render({ model, el }) {
     shown = get("text");
     const [pair, tokens, number] = steps[at];
     const times = pair && get("counts")[number];
-    card.caption.textContent =
-      "▁ is the blank before a word. Bars: how often each pair stood together, the commonest first.";
+    card.caption.textContent = `▁ is the blank before a word. Bars: how often each pair stood together, the commonest first. Of ${get("merges").length} learned merges ${steps.length - 1} occur in this text.`;
     card.find(
       pair
         ? at === steps.length - 1

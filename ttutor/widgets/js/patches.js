@@ -191,7 +191,7 @@ function placeWords({ columns, weights }, place) {
 }
 
 /** What the picture shows of the chosen place: how long it is, what it draws from, or whom it resembles. */
-function findingOf({ weights, view, selected, patch, channels, nTokens }) {
+function findingOf({ weights, view, selected, patch, channels, nTokens, positions, columns }) {
   const name = selected ? `Patch ${selected}` : weights ? "CLS, which gives the answer," : "CLS";
   if (!weights)
     return selected
@@ -206,7 +206,20 @@ function findingOf({ weights, view, selected, patch, channels, nTokens }) {
     rollout: ["draws", "from"],
     positions: ["is, by position,", "like"],
   }[view];
-  return `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
+  const told = `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
+  return view === "positions" ? `${told} ${neighboursOf(positions, columns)}` : told;
+}
+
+/** For how many patches the one that is likest by position lies beside, above or below them. */
+function neighboursOf(positions, columns) {
+  const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
+  const beside = positions.slice(1).filter((row, at) => {
+    const others = row.map((_, i) => i).filter((i) => i && i !== at + 1);
+    const likest = others.reduce((best, i) => (row[i] > row[best] ? i : best));
+    const [[y, x], [v, u]] = [place(at + 1), place(likest)];
+    return Math.abs(y - v) + Math.abs(x - u) === 1;
+  });
+  return `For ${beside.length} of ${positions.length - 1} patches a neighbour is the likest.`;
 }
 
 function pixelAt({ pixels, channels }, x, y, channel) {

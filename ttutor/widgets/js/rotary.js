@@ -205,9 +205,13 @@ function render({ model, el }) {
     picture.show(stateOf());
     const round = (2 * Math.PI) / TURNS[get("pair")];
     const wedge = degrees(Math.acos(scoreAt(stateOf(), gap())));
+    const { query, key, turn: angle } = stateOf();
+    const own = Math.atan2(query[1], query[0]) - Math.atan2(key[1], key[0]);
+    const [start, added, sum] = [own, gap() * angle, own + gap() * angle].map(degrees);
     card.find(
-      `While the distance stays (${side()}), the arrows stay ${wedge} apart and the score stays, because both ` +
-        `turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
+      `At one place the query stands ${start} from the key. ${side()} ${gap() === 0 ? "adds" : "add"} ${added}: ${sum}` +
+        `${sum.replace("−", "") === wedge ? "" : `, which is ${wedge} apart`}. Move both: that stays, and the score, ` +
+        `because both turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

@@ -87,6 +87,10 @@ const CSS = css`
       }
       > div {
         padding: 0;
+        align-self: end;
+      }
+      .tt-bar {
+        height: 0.3rem;
       }
     }
     .views {
@@ -212,6 +216,9 @@ function findingOf(state) {
       : rows.some(({ grows }) => grows)
         ? "Twice the length makes each part at most about twice as large."
         : `No part grows with the length: the same parameters read every ${word}.`) +
+    (sizes.rows && sizes.T > sizes.rows
+      ? ` But this model ends at ${exact(sizes.rows)} positions: longer texts are a calculation only.`
+      : "") +
     ({ running: " A phone has about 8 GB.", training: " A large graphics card has 80 GB." }[view] || "")
   );
 }

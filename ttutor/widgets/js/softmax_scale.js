@@ -200,7 +200,7 @@ function render({ model, el }) {
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
       ["shares", "text", { class: "name", x: 26, y: 172, text: "how the attention is shared out" }],
-      ["left", "text", { class: "name", x: 26, y: 333, text: "what a mistake still teaches, on average" }],
+      ["left", "text", { class: "name", x: 26, y: 333, text: "what a mistake still teaches" }],
     ],
   });
   const width = slider({
@@ -228,7 +228,9 @@ function render({ model, el }) {
     const root = +Math.sqrt(get("width")).toFixed(1);
     card.find(
       raw.top - scaled.top < 0.1 && get("width") < 8
-        ? `The sides are still nearly alike, ${percent(raw.top)} and ${percent(scaled.top)}, because √d is only ${root}.`
+        ? root === 1
+          ? `The sides are the same, ${percent(raw.top)} each, because √d is 1.`
+          : `The sides are still nearly alike, ${percent(raw.top)} and ${percent(scaled.top)}, because √d is only ${root}.`
         : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by ${root}, ` +
             `${percent(scaled.top)}. Where one key takes all, a mistake moves nothing, and teaches nothing.`,
     );

@@ -160,16 +160,19 @@ function render({ model, el }) {
     ].map((act) => ({ ...act, tile, come: 1 }));
     const show = () => {
       picture.show(acts.shift());
-      if (acts.length) later = setTimeout(show, 700);
+      later = setTimeout(acts.length ? show : tell, acts.length ? 700 : 300);
     };
+    const tell = () => card.find(findingOf({ scores, step }));
     steps.set(step);
     clearTimeout(later);
-    if (reducedMotion()) picture.show(acts.pop());
-    else {
+    if (reducedMotion()) {
+      picture.show(acts.pop());
+      tell();
+    } else {
+      card.find("");
       picture.show({ ...acts[0], come: 0 }, 0);
       show();
     }
-    card.find(findingOf({ scores, step }));
   };
   const stops = [
     onTraits(model, ["step"], draw),

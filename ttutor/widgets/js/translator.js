@@ -427,6 +427,9 @@ function render({ model, el, alone }) {
   const asked = () => Object.fromEntries(QUESTION.map((key) => [key, model.get(key)]));
   const { layers, heads: nHeads } = model.get("sizes");
   let [partial, engine, round_, waiting, trouble] = [null, null, 0, 0, ""];
+  // Nothing is said of an answer that is still computed.
+  const busy = (yes) => (yes ? root.setAttribute("aria-busy", "true") : root.removeAttribute("aria-busy"));
+  const isBusy = () => root.hasAttribute("aria-busy");
   const card = openCard(el, {
     label: "A Transformer that translates",
     question: "What does the model write?",
@@ -435,7 +438,7 @@ function render({ model, el, alone }) {
       clearTimeout(waiting);
       round_ += 1;
       partial = null;
-      card.root.removeAttribute("aria-busy");
+      busy(false);
       setTraits(model, start);
     },
     css: CSS,
@@ -446,7 +449,6 @@ function render({ model, el, alone }) {
 
   const compute = async () => {
     const mine = ++round_;
-    root.setAttribute("aria-busy", "true");
     try {
       const runs = await engine;
       const answer = await answerTo(runs, asked(), async (told) => {
@@ -457,20 +459,23 @@ function render({ model, el, alone }) {
       });
       if (!answer || mine !== round_) return;
       partial = null;
+      busy(false);
       setTraits(model, { answer });
+      draw(); // also where the answer is the one that stood
       say(`${answer.translation} ${finding()}`);
     } catch (error) {
       if (mine !== round_) return;
       partial = null;
+      busy(false);
       trouble = `The model could not be loaded here (${error.message}); what you see is stored.`;
       draw();
     }
-    if (mine === round_) root.removeAttribute("aria-busy");
   };
   const load = () => (engine ||= loadModel(model.get("weights"), alone.base));
   const ask = (values) => {
+    busy(!!alone);
     setTraits(model, values);
-    if (!alone) return;
+    if (!alone) return draw();
     load();
     compute();
     writeAddress();
@@ -528,7 +533,8 @@ function render({ model, el, alone }) {
     spellcheck: "false",
     oninput: () => {
       clearTimeout(waiting);
-      root.setAttribute("aria-busy", "true");
+      busy(true);
+      tell();
       waiting = setTimeout(() => ask({ text: input.value, beginning: [], selected: 0 }), 120);
     },
   });
@@ -716,14 +722,14 @@ function render({ model, el, alone }) {
     const answer = model.get("answer");
     const { part, place } = looked();
     const now = partial || answer;
-    const row = partial ? [] : answer.weights[place] || [];
-    const other = partial
+    const row = isBusy() ? [] : answer.weights[place] || [];
+    const other = isBusy()
       ? []
       : differing(
           answer.written.map(([id]) => id),
           answer.usual,
         );
-    const at = (key) => (partial ? 0 : row[key] || 0);
+    const at = (key) => row[key] || 0;
     const said = (token, weight, more) =>
       `${token === "<eos>" ? "end" : piece(token)}${more}${weight ? `, weight ${short(weight)}` : ""}`;
     read.show(
@@ -845,7 +851,8 @@ function render({ model, el, alone }) {
   const beamed = () => {
     const answer = model.get("answer");
     const [best, second] = foundIn(answer.tree);
-    if (!best || best.fate > FINISHED) return "No translation ended.";
+    if (!best) return answer.source.length ? "The beam is searching." : "There is nothing to translate yet.";
+    if (best.fate > FINISHED) return "No translation ended.";
     const greedy = model.get("beginning").length ? answer.usual : answer.written.map(([id]) => id);
     const free = model.get("beginning").length ? "The beam searches without your words. " : "";
     return (
@@ -874,24 +881,34 @@ function render({ model, el, alone }) {
   };
 
   const draw = () => {
-    const answer = model.get("answer");
     const view = model.get("view");
     if (input.value !== model.get("text") && root.getRootNode().activeElement !== input)
       input.value = model.get("text");
     examples.set("");
     drawChips();
-    if (partial) return;
+    views.set(view);
+    if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
+    drawHeads();
+    tell();
+    if (isBusy()) return refill(found);
+    drawWords();
+    if (view === "beam") drawBeam();
+  };
+  /** What is said in words, of an answer that is there. */
+  const tell = () => {
+    const answer = model.get("answer");
+    if (isBusy()) {
+      strange.hidden = true;
+      card.caption.textContent = "";
+      card.find("It writes …");
+      return;
+    }
     const words = answer.strange.map((word) => `“${word}”`).join(", ");
     strange.textContent =
       trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
     card.caption.textContent =
       answer.usual_translation === answer.translation ? "" : `Underlined: changed. Before: ${answer.usual_translation}`;
-    views.set(view);
-    if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
-    drawWords();
-    drawHeads();
-    if (view === "beam") drawBeam();
     card.find(finding());
   };
   const stop = onTraits(model, [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"], draw);

@@ -123,6 +123,14 @@ function clocks(places, reads, { left, top, side }) {
   });
 }
 
+/** At how many other places the framed clock looks as it does here. */
+function othersOf(count, here) {
+  if (!count) return " It looks like this nowhere else.";
+  return count === 1
+    ? ` At one other mark it looks as at ${here}.`
+    : ` At the ${count} other marks it looks as at ${here}.`;
+}
+
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
@@ -203,7 +211,7 @@ function render({ model, el }) {
               cx: k ? wide * 0.7 : (get("feature") + 0.5) * column,
               cy: (at + 0.5) * row,
               r: 9,
-              pull: (x, to) => (k ? compare(to / row - 0.5, x !== wide * 0.7) : move(to / row - 0.5, x / column - 0.5)), // a key goes straight
+              pull: (x, to, byKey) => (k ? compare(to / row - 0.5, !byKey) : move(to / row - 0.5, x / column - 0.5)),
               stride: [k ? 0 : column, row],
               "aria-label": `the ${LINES[k]} line of the position`,
               "aria-valuenow": Math.round(at),
@@ -267,7 +275,7 @@ function render({ model, el }) {
           ? `Both lines stand at ${here}.`
           : READS[framed].every(alike(other - here))
             ? `The framed clock cannot tell ${here} from ${other}. Of the 8 clocks ${differ} can, because there the hands differ.`
-            : `The framed clock tells ${other} from ${here}, but none of the ${lookAlike(here, framed, get("shown")).length - 1} other marks.`,
+            : `The framed clock tells ${other} from ${here}: its hands differ there.${othersOf(lookAlike(here, framed, get("shown")).length - 1, here)}`,
     );
   };
   const stops = [

@@ -1,0 +1,99 @@
+"""What every drawing gives the reader: knobs that keep a finger, and arrow keys from part to part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import in_browser
+from tests.widgets.test_decoding import specimen as decoding
+from ttutor.widgets import (
+    AttentionStepsExplorer,
+    Explorer,
+    HeadsExplorer,
+    RotaryExplorer,
+    ScheduleExplorer,
+    ShiftExplorer,
+    WavesExplorer,
+)
+
+FINGER = 44
+
+
+def drag(page: Page, start: tuple[float, float], path: list[tuple[float, float]]) -> None:
+    """Drag with one finger, as a phone's screen reports it."""
+    session = page.context.new_cdp_session(page)
+    x, y = start
+    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    for across, down in path:
+        x, y = x + across, y + down
+        session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y}]})
+        page.wait_for_timeout(20)
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    session.detach()
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("make", "knob", "steps"),
+    [
+        (WavesExplorer, "handle", [(0, 8)] * 10),
+        (WavesExplorer, "handlesecond", [(0, 8)] * 10),
+        (RotaryExplorer, "query_position", [(8, 6)] * 10),
+        (AttentionStepsExplorer, "pull", [(0, 8)] * 10),
+        (ScheduleExplorer, "peak", [(0, 8)] * 14),
+    ],
+)
+def test_a_knob_keeps_the_finger_and_the_page_stays(
+    show: Show, make: Callable[[], Explorer], knob: str, steps: list[tuple[float, float]]
+) -> None:
+    page = show(make(), width=390, touch=True)
+    page.evaluate("document.querySelector('main').style.paddingBottom = '1200px'")
+    circle = page.locator(f'[data-key="{knob}"]')
+    circle.scroll_into_view_if_needed()
+    before, box = page.evaluate("scrollY"), circle.bounding_box()
+    grip = page.locator(f'[data-key="{knob}-grip"]').bounding_box()
+    assert min(grip["width"], grip["height"]) == pytest.approx(FINGER, abs=0.1)
+    aside = box["x"] + box["width"] / 2 + 15  # beside the knob that is seen, where the thumb may fall
+    drag(page, (aside, box["y"] + box["height"] / 2), steps)
+    page.wait_for_timeout(400)
+    assert page.evaluate("scrollY") == before
+    after = circle.bounding_box()
+    assert abs(after["x"] - box["x"]) + abs(after["y"] - box["y"]) > 20
+
+
+@in_browser
+def test_beside_the_knobs_a_finger_still_scrolls_the_page(show: Show) -> None:
+    page = show(RotaryExplorer(), width=390, touch=True)
+    page.evaluate("document.querySelector('main').style.paddingBottom = '1200px'")
+    box = page.locator('[data-key="circle"]').bounding_box()
+    drag(page, (box["x"] + 20, box["y"] + 100), [(0, -12)] * 10)
+    page.wait_for_timeout(400)
+    assert page.evaluate("scrollY") > 40
+
+
+def shift() -> Explorer:
+    return ShiftExplorer()
+
+
+@in_browser
+@pytest.mark.parametrize("make", [AttentionStepsExplorer, HeadsExplorer.recorded, shift, decoding])
+def test_arrow_keys_move_inside_a_picture_and_it_is_one_tab_stop(show: Show, make: Callable[[], Explorer]) -> None:
+    page = show(make())
+    buttons = page.locator('.tt-picture [role="button"]')
+    n_buttons = buttons.count()
+    assert n_buttons > 2
+    assert page.locator('.tt-picture [role="button"][tabindex="0"]').count() == 1
+    reached = set()
+    page.locator('.tt-picture [role="button"][tabindex="0"]').focus()
+    held = "document.querySelector('.explorer > div').shadowRoot.activeElement.dataset.key"
+    for key in ["ArrowRight", "ArrowDown"] * n_buttons + ["ArrowLeft", "ArrowUp"] * n_buttons:
+        reached.add(page.evaluate(held))
+        page.keyboard.press(key)
+    assert len(reached) > 2
+    assert page.locator('.tt-picture [role="button"][tabindex="0"]').count() == 1
+    page.keyboard.press("Enter")
+    expect(page.locator(".tt-card")).to_have_attribute("data-acted", "1")
