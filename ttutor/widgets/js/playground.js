@@ -473,7 +473,13 @@ function drawPlot({ run, beside, before, most, marks, recorded, fallen, running 
       right.length && [
         "at",
         "circle",
-        { class: "at", fill: "currentColor", cx: x(Math.min(done, most)), cy: y(right.at(-1)), r: 4.5 },
+        {
+          class: "at",
+          fill: "currentColor",
+          cx: x(Math.min(running ? steps.at(-1) : done, most)),
+          cy: y(right.at(-1)),
+          r: 4.5,
+        },
       ],
     running &&
       right.length && [
@@ -637,7 +643,7 @@ function render({ model, el }) {
   });
   const ownLabel = make("label", { for: id });
   const such = make("p", { class: "such" });
-  const heightOf = (width) => (width < 400 ? 176 : 250);
+  const heightOf = () => (card.root.clientWidth < 480 ? 176 : 250);
   const looks = stage({
     label: "The sequence below, the answers above, and attention as lines between them",
     height: heightOf,
@@ -652,7 +658,7 @@ function render({ model, el }) {
   });
   const plot = stage({
     label: "Loss and share right, step by step",
-    height: (width) => (width < 400 ? 156 : 250),
+    height: () => (card.root.clientWidth < 480 ? 156 : 250),
     role: "img",
     draw: (state, width, height) => drawPlot(state, width, height),
   });
@@ -725,14 +731,17 @@ function render({ model, el }) {
   const redraw = () => {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
-      draw();
+      if (isBusy() && drawn.busy) drawPictures();
+      else draw();
     });
   };
   let told = "";
+  const shown = () => live || { run: get("run"), now: get("now") };
+  let drawn = { busy: false, points: -1 };
   const draw = () => {
     const name = get("task");
-    const { run, now } = live || { run: get("run"), now: get("now") };
-    const [busy, ids, steps] = [isBusy(), idsOf(), stepsOf()];
+    const { run, now } = shown();
+    const busy = isBusy();
     card.root.toggleAttribute("aria-busy", busy);
     if (busy) card.root.setAttribute("aria-busy", "true");
     task.set(name);
@@ -745,7 +754,7 @@ function render({ model, el }) {
     const changed = hasRun ? changedOf(run, now) : "";
     const [one, other] = examplesOf(name);
     refill(such, `Examples: ${one}`, make("span", { text: `, ${other}` }));
-    looks.node.firstChild.setAttribute("aria-label", spokenLooks(name, ids, now));
+    looks.node.firstChild.setAttribute("aria-label", spokenLooks(name, idsOf(), now));
     asked.textContent = name === "next" ? "Will it beat the upper line?" : "Will nine in ten be right?";
     // The same run again would come out the same: another guess is asked for when something else is tried.
     will.hidden = busy || (hasRun && !changed);
@@ -754,8 +763,26 @@ function render({ model, el }) {
     step.hidden = again.hidden = busy || !hasRun || !!changed;
     others.node.hidden = !get("beside");
     beside.node.hidden = !get("beside") && !isLess(get);
+    drawn.busy = false; // so that the plot is drawn, too
+    drawPictures();
+    const [verdict, words] = hasRun ? findingOf({ run, now, busy, changed }) : ["", ""];
+    if (verdict + words !== told) {
+      told = verdict + words;
+      card.find(verdict && make("b", { text: `${verdict} ` }), words);
+    }
+  };
+
+  /** What changes while it learns; a plot only when it has another point. */
+  const drawPictures = () => {
+    const [name, busy, ids, steps] = [get("task"), isBusy(), idsOf(), stepsOf()];
+    const { run, now } = shown();
+    const hasRun = !!run.steps;
     looks.show({ now, ids, task: name, name: get("beside") ? "with your parts" : "", waits: !now.says && !busy }, 0);
     others.show(get("beside") ? { now: now.beside || {}, ids, task: name, name: "with all parts" } : {}, 0);
+    const points = (run.steps?.length || 0) + (run.beside?.steps.length || 0);
+    const isDrawn = busy && drawn.busy && drawn.points === points;
+    drawn = { busy, points };
+    if (isDrawn) return; // a slow phone has enough to do
     const recorded = hasRun && !busy && run.done >= steps ? recordedOf(run) : [];
     const [simplest, chance] = [get("simplest")[name], 1 / tasks[name].vocabulary.length];
     const isChance = simplest < 2 * chance; // then one line stands for both
@@ -764,17 +791,14 @@ function render({ model, el }) {
       ...(isChance ? [] : [{ share: chance, text: "chance" }]),
       ...(name === "next" ? [] : [{ share: LEARNED, text: "nine in ten" }]),
     ];
-    const shown = hasRun ? run : series(null, 0);
-    const fallen = !busy && changed && run.right.length ? now.right : null;
+    const fallen = !busy && hasRun && changedOf(run, now) && run.right.length ? now.right : null;
     const before =
       hasRun && !run.beside ? get("history").findLast((one) => one.id < run.id && one.task === name) : null;
-    const most = Math.max(steps, shown.done);
-    plot.show({ run: shown, beside: run.beside, before, most, marks, recorded, fallen, running: busy }, 0);
-    const [verdict, words] = hasRun ? findingOf({ run, now, busy, changed }) : ["", ""];
-    if (verdict + words !== told) {
-      told = verdict + words;
-      card.find(verdict && make("b", { text: `${verdict} ` }), words);
-    }
+    const most = Math.max(steps, run.done || 0);
+    plot.show(
+      { run: hasRun ? run : series(null, 0), beside: run.beside, before, most, marks, recorded, fallen, running: busy },
+      0,
+    );
   };
 
   /** What five recorded trainings with a run's parts got right. */
@@ -826,6 +850,7 @@ function render({ model, el }) {
       return "Reading left only, the first four places never see the letter that they need.";
     if (causal && positions && name === "sort")
       return "Reading left only, it must place a digit before it has seen them all.";
+    if (!isLearned && layers === 2 && !skips && !norm && positions && !causal) return "Now put one of the two back.";
     if (isLearned && positions && !causal && skips && norm && name !== "sum") return "Now take the positions out.";
     return "";
   };
