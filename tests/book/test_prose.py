@@ -128,9 +128,10 @@ def resolves(name: str) -> bool:
         except ImportError:
             continue
         for attribute in parts[cut:]:
-            if not hasattr(found, attribute):
+            try:
+                found = getattr(found, attribute)
+            except (AttributeError, ImportError):  # a room answers a name that is nearly one of its own
                 return False
-            found = getattr(found, attribute)
         return True
     return False
 
