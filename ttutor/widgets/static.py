@@ -15,7 +15,7 @@ _SHARED = ("core", "controls", "drawing")
 """In the order in which they stand on one another."""
 _OWN = {"translator": ("translator_model",), "playground": ("playground_model", "playground_tasks")}
 """Parts that one explorer has for itself."""
-_APART = ("translator", "playground")
+_APART = ("translator", "playground", "patches")
 """Explorers so large that a book's pages load them only where they stand, from a script beside that of all others."""
 _PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)
