@@ -58,3 +58,11 @@ def test_what_runs_in_the_sandbox_imports_nothing_of_the_package() -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in modules}
     assert len(texts) > 5
     assert [name for name, text in texts.items() if re.search(r"^\s*(from|import) (ttutor|\.\.)", text, re.M)] == []
+
+
+def test_the_first_translation_loads_no_compiler() -> None:
+    """PyTorch's takes longer to load than all the rest; to draw random numbers on the meta device loads it."""
+    script = "import sys, ttutor.translation as room; room.load_default()('A dog runs.'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "torch" in done.stdout.split()
+    assert "torch._dynamo" not in done.stdout.split()

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ttutor.efficient import efficient_attention
 from ttutor.errors import SettingError
@@ -17,6 +16,7 @@ from ttutor.interop.entries import ABSENT, completed
 from ttutor.interop.families import Family, agree
 from ttutor.interop.folder import read_folder, refuse_earlier_model, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
+from ttutor.layers.unfilled import Unfilled
 
 FAMILIES = ("bert", "clip", "gpt2", "marian", "modernbert", "t5")  # a module each
 TABLES = {
@@ -63,14 +63,14 @@ def assembled(config: Mapping[str, Any], tensors: Mapping[str, Tensor], attend: 
     tensors = family.normalise(dict(tensors), config)
     try:
         # A model without numbers: a config with absurd sizes must not fill the memory.
-        with torch.device("meta"), _Unfilled():
+        with torch.device("meta"), Unfilled():
             sketch = family.build(config, tensors)
     except KeyError as missing:
         raise SettingError(
             f"this {config['model_type']} config has no {missing}, which our model needs to know"
         ) from None
     ours = to_ours(family.rules(sketch), tensors, sketch.state_dict())
-    with _Unfilled():
+    with Unfilled():
         model = family.build(config, tensors)
     model.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
     model.load_state_dict(_with_ties(model.state_dict(), ours))
@@ -115,16 +115,6 @@ def _live(model: nn.Module) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
         raise TypeError(f"expected a model of transformers or a folder, but came {type(model).__name__}")
     described = config.to_dict()
     return {**described, "architectures": [type(model).__name__]}, model.state_dict()
-
-
-class _Unfilled(TorchFunctionMode):
-    """Draws no random weights: all of them are about to be replaced, and to draw them takes longer than to load."""
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if getattr(function, "__module__", None) == nn.init.__name__:
-            return kwargs["tensor"] if "tensor" in kwargs else args[0]
-        return function(*args, **kwargs)
 
 
 def _with_ties(expected: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, extend_cache
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.generation import EncoderDecoder
+from ttutor.layers.unfilled import Unfilled
 from ttutor.masks import Mask, padding_mask
 from ttutor.positions import LearnedPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
@@ -48,7 +49,8 @@ class Transformer(EncoderDecoder):
         token = TokenEmbedding(config.vocab_size, config.d_model)
         position = POSITIONS[config.positions]
         self.source_embeddings = Embeddings(token, position(config.d_model, config.max_len), config.dropout)
-        with torch.device("meta"):  # one table, but in a module of its own: functional_call leaves a shared one changed
+        # One table, but in a module of its own: functional_call leaves a shared one changed.
+        with torch.device("meta"), Unfilled():
             target_token = TokenEmbedding(config.vocab_size, config.d_model)
         target_token.table.weight = token.table.weight
         self.target_embeddings = Embeddings(target_token, position(config.d_model, config.max_len), config.dropout)

@@ -25,6 +25,7 @@ from torch.nn import functional
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import efficient_attention
 from ttutor.generation import Prompt, WritingState
+from ttutor.layers.unfilled import Unfilled
 from ttutor.multihead import MultiHeadAttention
 from ttutor.transformer import Transformer, TransformerConfig
 
@@ -55,7 +56,7 @@ def can_be_fast(model: Transformer) -> bool:
 @cache
 def _parts_as_built(config: TransformerConfig) -> list[tuple[str, type]]:
     """The parts that a model of this config is made of."""
-    with torch.device("meta"):
+    with torch.device("meta"), Unfilled():
         return _parts_of(Transformer(config))
 
 
