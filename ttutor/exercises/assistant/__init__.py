@@ -1,1 +1,1 @@
-"""Exercises of the chapter on looking inside a trained model: one module each."""
+"""Exercises of the chapter on how a language model becomes an assistant: one module each."""
