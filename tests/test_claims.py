@@ -47,7 +47,7 @@ def parse(markup: str) -> Balance:
 
 
 def test_the_ledger_is_complete_and_numbered_without_gaps() -> None:
-    assert len(all_claims()) == 228
+    assert len(all_claims()) == 232
     for prefix, ids in itertools.groupby(all_claims(), lambda claim_id: claim_id.partition("-")[0]):
         assert all(claim_id == f"{prefix}-{number:02d}" for number, claim_id in enumerate(ids, 1))
 
