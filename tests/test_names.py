@@ -102,7 +102,6 @@ IMPORTS = {
     "from ttutor.variants import AutoModel": "from_huggingface",
     "from ttutor import GPT": "GPT stands in another room: from ttutor.variants import GPT",
     "from ttutor.attention import MultiHeadAttention": "from ttutor.multihead import MultiHeadAttention",
-    "from ttutor.positions import SinusoidalPosition": "did you mean `SinusoidalPositions`? from ttutor.positions",
     "from ttutor.exercises import list_exercises": "here it is `ttutor.exercises.exercises`",
     "from ttutor.variants import nonsense": "cannot import name 'nonsense'",
 }
@@ -112,6 +111,13 @@ IMPORTS = {
 def test_an_import_of_what_is_not_there_says_where_it_is(line: str) -> None:
     with pytest.raises(ImportError, match=re.escape(IMPORTS[line])):
         exec(line)
+
+
+def test_a_name_that_is_nearly_right_is_answered_and_not_there() -> None:
+    positions = import_module("ttutor.positions")
+    with pytest.raises(AttributeError, match="did you mean `SinusoidalPositions`. from ttutor.positions import"):
+        positions.SinusoidalPosition  # noqa: B018
+    assert not hasattr(positions, "SinusoidalPosition")
 
 
 def named(module: str) -> object:

@@ -204,11 +204,8 @@ def _refuse(room: str, name: str) -> None:
     rooms = _rooms()
     if name in rooms:
         raise ImportError(f"{name} stands in another room: from ttutor.{rooms[name]} import {name}", name=room)
-    if near := get_close_matches(name, rooms, n=1, cutoff=0.75):
-        raise ImportError(
-            f"{room} has no `{name}`; did you mean `{near[0]}`? from ttutor.{rooms[near[0]]} import {near[0]}",
-            name=room,
-        )
+    for near in get_close_matches(name, rooms, n=1, cutoff=0.75):  # whoever asks `hasattr` is told that it is not there
+        raise AttributeError(f"{room} has no `{name}`; did you mean `{near}`? from ttutor.{rooms[near]} import {near}")
 
 
 def _rooms() -> dict[str, str]:
