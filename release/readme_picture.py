@@ -1,4 +1,4 @@
-"""Draw the README's picture: where a translator looked while it wrote, for light and for dark pages.
+"""Draw the README's picture: a translator writes, word by word, and shows where it looks; for light and for dark pages.
 
 ttutor train                        # half a minute
 python release/readme_picture.py    # reads ttutor-runs/embedded, writes book/_static/translation-*.svg
@@ -24,6 +24,9 @@ READ, WRITTEN = 50, 170
 LEAST, BROADEST = 0.04, 22
 """Weights below the first are not drawn; a ribbon of weight one is as broad as the second."""
 
+SECONDS_A_WORD = 0.9
+"""How long a word stands alone as the last one."""
+
 
 def places(words: list[str]) -> list[float]:
     """Return where the middle of each word stands: each gets room for its letters."""
@@ -38,26 +41,45 @@ def draw(attention: CrossAttention, mode: str) -> str:
     read, written = ([word.text for word in words] for words in (attention.source_words, attention.target_words))
     above, below, middle = places(read), places(written), (READ + WRITTEN) / 2
     rows = attention.by_word().tolist()
-    ribbons = [
-        f'<path d="M{start:.0f},{READ + 10} C{start:.0f},{middle} {end:.0f},{middle} {end:.0f},{WRITTEN - 24}" '
-        f'stroke-width="{BROADEST * weight:.1f}"/>'
-        for end, row in zip(below, rows, strict=True)
-        for start, weight in zip(above, row, strict=True)
-        if weight >= LEAST
-    ]
-    texts = [
-        f'<text x="{x:.0f}" y="{y}">{html.escape(word)}</text>'
-        for y, words, spots in ((READ, read, above), (WRITTEN, written, below))
-        for word, x in zip(words, spots, strict=True)
+    moments = [
+        f'<g style="animation-delay:{SECONDS_A_WORD * (place + 1):.1f}s">\n'
+        + "\n".join(ribbons(above, spot, row, middle))
+        + f"\n{letters(word, spot, WRITTEN)}\n</g>"
+        for place, (word, spot, row) in enumerate(zip(written, below, rows, strict=True))
     ]
     links = ", ".join(f"{link.target.text} looked at {link.source.text}" for link in attention.links())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
         f"<title>A translation and where it looked: {html.escape(links)}.</title>\n"
-        f'<g fill="none" stroke="{palette["weights"]}" stroke-opacity=".75">\n' + "\n".join(ribbons) + "\n</g>\n"
-        f'<g fill="{page["text"]}" font-family="system-ui, sans-serif" font-size="22" text-anchor="middle">\n'
-        + "\n".join(texts)
-        + "\n</g>\n</svg>\n"
+        f"<style>\n{style(page['text'], palette['weights'])}</style>\n"
+        + "\n".join([*moments, *(letters(word, spot, READ) for word, spot in zip(read, above, strict=True))])
+        + "\n</svg>\n"
+    )
+
+
+def ribbons(above: list[float], spot: float, weights: list[float], middle: float) -> list[str]:
+    """Return the ribbons from one written word to those that it looked at."""
+    return [
+        f'<path d="M{start:.0f},{READ + 10} C{start:.0f},{middle} {spot:.0f},{middle} {spot:.0f},{WRITTEN - 24}" '
+        f'stroke-width="{BROADEST * weight:.1f}"/>'
+        for start, weight in zip(above, weights, strict=True)
+        if weight >= LEAST
+    ]
+
+
+def letters(word: str, x: float, y: int) -> str:
+    """Return a word of either sentence."""
+    return f'<text x="{x:.0f}" y="{y}">{html.escape(word)}</text>'
+
+
+def style(ink: str, ribbon: str) -> str:
+    """Return the rules by which the words come one after another, once; all at once for who wants no motion."""
+    return (
+        f"text {{ fill: {ink}; font: 22px system-ui, sans-serif; text-anchor: middle; }}\n"
+        f"path {{ fill: none; stroke: {ribbon}; stroke-opacity: .75; }}\n"
+        "g { animation: comes .5s backwards; }\n"
+        "@keyframes comes { from { opacity: 0; } }\n"
+        "@media (prefers-reduced-motion: reduce) { g { animation: none; } }\n"
     )
 
 

@@ -37,6 +37,8 @@ SIZES: dict[str, dict[str, Any]] = {
 LEARNING_RATES = {"tiny": 3e-3, "small": 2e-3, "medium": 1e-3}
 TOKENS_PER_STEP = 4096
 WARMUP = 100
+"""Steps until the rate is full; or the first tenth of the training, where that ends earlier."""
+
 LOOKS = 10
 """How often in a training the held-out text is read, and the weights kept if they are the best so far."""
 
@@ -126,7 +128,8 @@ class TextTraining:
     def _loop(self, bar: ProgressBar, stop: StopRequest, on_look: "OnLook | None") -> None:
         started, pace = time.perf_counter() - self.seconds, Pace(window=15.0)
         while (progress := self.progress()) < 1:
-            rate = warmup_hold_decline(self.step + 1, self.learning_rate, WARMUP, progress=progress, decay_from=0.5)
+            warm = max(self.step + 1, math.ceil(10 * progress * WARMUP))
+            rate = warmup_hold_decline(warm, self.learning_rate, WARMUP, progress=progress, decay_from=0.5)
             loss = self.training_step(rate)
             self.seconds = time.perf_counter() - started
             bar.show(self.progress(), self.step, loss, rate, pace(float(self.step * TOKENS_PER_STEP)))
