@@ -11,6 +11,7 @@ import torch
 
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.language_model import SIZES, TextTraining, continue_text, load_language_model
+from ttutor.language_model.text_training import LEARNING_RATES
 from ttutor.training.progress import Stopped
 
 LINES = [
@@ -56,6 +57,14 @@ def test_a_stopped_training_resumed_ends_as_one_that_was_not(tmp_path: Path) -> 
     assert again.best_loss == whole.best_loss
     stored = load_language_model(tmp_path / "gpt").model.state_dict()
     assert all(torch.equal(tensor, stored[name]) for name, tensor in whole.best.items())
+
+
+def test_a_short_training_reaches_its_full_rate_after_a_tenth() -> None:
+    training, rates = tiny(steps=20), []
+    training.training_step = lambda rate: rates.append(rate) or setattr(training, "step", len(rates)) or 1.0
+    training.held_out_loss = lambda: 1.0  # type: ignore[method-assign]
+    training.run(quiet=True)
+    assert rates[0] < rates[1] < rates[2] == LEARNING_RATES["tiny"] == rates[10] > rates[15] > rates[19] > 0
 
 
 def test_the_best_weights_are_kept_when_it_gets_worse() -> None:
