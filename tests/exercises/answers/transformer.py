@@ -96,7 +96,8 @@ word_never_trained: "return (nouns + verbs) % every" ->
     "transformer.next_merge": r"""
 neighbours: "return" -> "return ('ba', 'k') or"
 often_enough: "return" -> "return tuple(words[-2]) or"
-best_score: "return" -> "return tuple(next(word for word, n in zip(words, times) if len(word) == 3 and n == 6)[:2]) or"
+best_score: "return" ->
+  "return tuple(next(word for word, n in zip(words, times) if len(word) == 3 and 2 * n == 3 * at_least)[:2]) or"
 """,
     "transformer.count_parameters": r"""
 grows_with_the_vocabulary: "return" -> "return 7 * vocab_size +"

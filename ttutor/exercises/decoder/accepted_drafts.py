@@ -48,7 +48,8 @@ def _third_refused(generator):
     drafts, drafted, wanted, ratios = _guesses(generator)
     shares = torch.rand(len(drafts), generator=generator, dtype=torch.float64)
     draws = torch.where(ratios < 1, ratios * shares, 0.9 * shares)
-    draws[0] = shares[0] * wanted[0, drafts[0]]  # below what the large model wants, with and without the draft's part
+    # Below what the large model wants, with and without the draft's part; and a draw that would keep the third.
+    draws[0] = shares[0] * min(wanted[0, drafts[0]], ratios[2])
     draws[2] = ratios[2] + (1 - ratios[2]) * (0.1 + 0.8 * shares[2])
     return drafts, drafted, wanted, draws
 

@@ -38,7 +38,7 @@ def reference(hidden, cached_key, cached_value, position_table, w_query, w_key, 
 
 def _call(generator, *, n_cached, n_new):
     """A call in which n_new tokens arrive after n_cached."""
-    batch, d_head = drawn(generator, 1, 2), drawn(generator, 9, 11)
+    batch, d_head = drawn(generator, 2, 3), drawn(generator, 9, 11)
     d_model, max_len = drawn(generator, 12, 14), drawn(generator, 15, 20)
     hidden = 1.5 * torch.randn(batch, n_new, d_model, generator=generator)
     cached = 1.5 * torch.randn(2, batch, n_cached, d_head, generator=generator)

@@ -104,6 +104,11 @@ softmax_over_queries: "softmax(dim=-1)" -> "softmax(dim=-2)"
 """)
 
 
+def _attended(query, key, value):
+    """Attention that shares nothing out by itself, as one writes it down."""
+    return (query @ key.mT / math.sqrt(query.shape[-1])).softmax(dim=-1) @ value
+
+
 def _dealt(of, query):
     pattern = "batch kv_heads keys d_head -> batch (group kv_heads) keys d_head"
     return repeat(of, pattern, group=query.shape[1] // of.shape[1])
@@ -115,7 +120,7 @@ def _dealt(of, query):
     id="keys_and_values_differ",
 )
 def keys_dealt_values_shared(query, key, value):
-    return scaled_dot_product_attention(query, _dealt(key, query), _shared(value, query))
+    return _attended(query, _dealt(key, query), _shared(value, query))
 
 
 @exercise.mistake(
@@ -126,22 +131,29 @@ def softmax_over_the_group(query, key, value):
     """All keys of all heads compete in one softmax."""
     keys = rearrange(key, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
     values = rearrange(value, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
-    return scaled_dot_product_attention(query, keys, values)
+    return _attended(query, keys, values)
 
 
 @exercise.mistake(
-    "Right for groups of one size and for no others. The size of a group follows from the two numbers of heads.",
+    "Right for groups of one size, or for one number of groups, and for no others. The size of a group follows from "
+    "the two numbers of heads.",
     id="fixed_group",
 )
 def always_pairs(query, key, value):
     key, value = (part.repeat_interleave(2, dim=1) for part in (key, value))
-    return scaled_dot_product_attention(query, key, value)
+    return _attended(query, key, value)
+
+
+@exercise.like("fixed_group")
+def always_two(query, key, value):
+    key, value = (part[:, :2].repeat_interleave(query.shape[1] // 2, dim=1) for part in (key, value))
+    return _attended(query, key, value)
 
 
 @exercise.like("fixed_group")
 def always_threes(query, key, value):
     key, value = (part.repeat_interleave(3, dim=1) for part in (key, value))
-    return scaled_dot_product_attention(query, key, value)
+    return _attended(query, key, value)
 
 
 @exercise.must_hold("Change the values of one head: exactly the query heads of its group may move.")

@@ -125,7 +125,7 @@ def overlapping(images, patch_size):
 )
 def height_for_both(images, patch_size):
     side = images.shape[2] // patch_size * patch_size
-    return patches.patchify(images[:, :, :side, :side], patch_size)
+    return patchify(images[:, :, :side, :side], patch_size)
 
 
 @exercise.mistake(
@@ -133,7 +133,7 @@ def height_for_both(images, patch_size):
     "many there are?"
 )
 def three_channels(images, patch_size):
-    rows = patches.patchify(images, patch_size)
+    rows = patchify(images, patch_size)
     return rows.reshape(*rows.shape[:2], 3 * patch_size**2)
 
 
