@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkServerProcess
 
+    import pytest
+
 SERVER = multiprocessing.get_context("forkserver")
 PRELOADED = ["torch", "torch._dynamo", "matplotlib.pyplot", "ipywidgets", "ipykernel.kernelapp"]
 """With what the first step of an optimizer imports, `torch._dynamo`: that alone takes a second."""
@@ -82,8 +84,14 @@ def launch_kernel(command: list[str], *, env: dict[str, str], cwd: str, **_: obj
     return WarmKernel(process)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let nbval's kernels start here."""
     os.environ["MPLBACKEND"] = INLINE
     SERVER.set_forkserver_preload(PRELOADED)
     local_provisioner.launch_kernel = launch_kernel
+    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        # A kernel's ports are chosen before it starts. Were the server still importing then, for many seconds, another
+        # program could take one of them, and the kernel would die.
+        first = SERVER.Process(target=os.getpid)
+        first.start()
+        first.join()
