@@ -209,5 +209,5 @@ def test_a_word_that_is_clicked_has_no_ring_and_one_that_is_reached_by_key_has_o
     word.press("Enter")  # a key first: from then on browsers show the ring, whoever moves it
     word.click()
     expect(word).to_have_css("outline-style", "none")
-    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
     expect(other).to_have_css("outline-style", "solid")

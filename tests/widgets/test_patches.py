@@ -280,8 +280,14 @@ def test_the_finding_says_what_a_patch_draws_from_and_whom_it_resembles(show: Sh
     choose(page, "positions")
     made.view = "positions"
     alike = [i for i in np.argsort(-made.weights, kind="stable") if i not in (0, 15)][:4]
+    beside = 0
+    for made.selected in range(1, 37):
+        likest = next(i for i in np.argsort(-made.weights, kind="stable") if i not in (0, made.selected))
+        rows, columns = np.divmod(np.array([made.selected, likest]) - 1, 6)
+        beside += int(abs(np.diff(rows)[0]) + abs(np.diff(columns)[0]) == 1)
     assert found.inner_text() == (
-        f"Patch 15 is, by position, most like patch {alike[0]}, then like patch {alike[1]}, itself apart."
+        f"Patch 15 is, by position, most like patch {alike[0]}, then like patch {alike[1]}, itself apart. "
+        f"For {beside} of 36 patches a neighbour is the likest."
     )
     choose(page, "image")
     assert found.inner_text() == "Patch 15 is 16 numbers, and one of 36 words of this sentence."

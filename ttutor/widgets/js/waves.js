@@ -124,11 +124,9 @@ function clocks(places, reads, { left, top, side }) {
 }
 
 /** At how many other places the framed clock looks as it does here. */
-function othersOf(count, here) {
-  if (!count) return " It looks like this nowhere else.";
-  return count === 1
-    ? ` At one other mark it looks as at ${here}.`
-    : ` At the ${count} other marks it looks as at ${here}.`;
+function othersOf(count) {
+  if (!count) return ", and looks like this nowhere else.";
+  return count === 1 ? ", but looks the same at one other mark." : `, but looks the same at ${count} other marks.`;
 }
 
 function render({ model, el }) {
@@ -275,7 +273,7 @@ function render({ model, el }) {
           ? `Both lines stand at ${here}.`
           : READS[framed].every(alike(other - here))
             ? `The framed clock cannot tell ${here} from ${other}. Of the 8 clocks ${differ} can, because there the hands differ.`
-            : `The framed clock tells ${other} from ${here}: its hands differ there.${othersOf(lookAlike(here, framed, get("shown")).length - 1, here)}`,
+            : `The framed clock tells ${other} from ${here}${othersOf(lookAlike(here, framed, get("shown")).length - 1)}`,
     );
   };
   const stops = [
