@@ -12,7 +12,7 @@ rate is the one of three with the lowest loss after 1,000 steps on a seed that i
 
 Counted is the share of words that are right in their place, in freshly drawn rows written greedily, word after word:
 for eight words after every 200 steps, and at the end by length, also beyond the lengths of training. Stored besides:
-where the decoder looked while it wrote one row. A stored run is not made again. About fifteen minutes, one core.
+where the decoder looked while it wrote one row. A stored run is not made again. About an hour, one core.
 """
 
 import torch

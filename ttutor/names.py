@@ -204,7 +204,8 @@ def _refuse(room: str, name: str) -> None:
     rooms = _rooms()
     if name in rooms:
         raise ImportError(f"{name} stands in another room: from ttutor.{rooms[name]} import {name}", name=room)
-    for near in get_close_matches(name, rooms, n=1, cutoff=0.75):  # whoever asks `hasattr` is told that it is not there
+    if close := get_close_matches(name, rooms, n=1, cutoff=0.75):
+        near = close[0]  # an AttributeError: whoever asks `hasattr` is told that it is not there
         raise AttributeError(f"{room} has no `{name}`; did you mean `{near}`? from ttutor.{rooms[near]} import {near}")
 
 
@@ -214,11 +215,13 @@ def _rooms() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(here.glob("*/__init__.py")) + sorted(here.glob("*.py")):
         place = path.parent.name if path.stem == "__init__" else path.stem
+        if place == "other_names":
+            continue
         text = path.read_text(encoding="utf-8")
         listed = re.findall(r"^__all__ = \[(.*)\]", text, re.M)
         names = re.findall(r'^    "(\w+)"', text, re.M) + [
             one for line in listed for one in re.findall(r'"(\w+)"', line)
         ]
-        for one in names if place != "other_names" else ():
+        for one in names:
             found.setdefault(one, place)
     return found
