@@ -89,7 +89,7 @@ def run(name: str, paths: list[str]) -> int:
     pytest = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", "-n", n_processes)
     commands = []
     if notebooks:
-        compare = ("--nbval", "--nbval-cell-timeout=300", "--nbval-sanitize-with=tests/pictures.ini")
+        compare = ("--nbval", "--nbval-cell-timeout=1200", "--nbval-sanitize-with=tests/pictures.ini")
         commands.append((*pytest, *warm, *compare, "--dist", "loadfile", *notebooks))
     if tests:
         commands.append((*pytest, "-m", "not soak and not browser", *tests))
