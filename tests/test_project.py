@@ -75,6 +75,18 @@ def test_the_reference_describes_every_module_of_the_package() -> None:
     assert folders - {".".join(name.split(".")[:2]) for name in described} == set()
 
 
+def test_every_annotation_of_an_array_is_enforced(pytestconfig: pytest.Config) -> None:
+    *enforced, _ = pytestconfig.getoption("jaxtyping_packages").split(",")
+    annotated = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (ROOT / "ttutor").rglob("*.py")
+        if re.search(r"^ *from jaxtyping import", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    modules = {name.removesuffix(".__init__") for name in annotated if not name.startswith("ttutor.exercises.")}
+    assert {name for name in modules if not f"{name}.".startswith(tuple(f"{one}." for one in enforced))} == set()
+    assert all(any(f"{name}.".startswith(f"{one}.") for name in modules) for one in enforced)
+
+
 # They run a student's file, whose neighbours Python would find, too.
 MAY_SET_THE_PATH = ("ttutor/exercises/loading.py", "ttutor/grading/", "tests/grading/")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import ttutor
 from ttutor import doctor
-from ttutor.console import fail, plain_output, write_any_character
+from ttutor.console import fail, plain_errors, write_any_character
 
 if TYPE_CHECKING:
     import typer
@@ -80,7 +80,7 @@ def build_app() -> typer.Typer:
     @app.command("doctor")
     def show_doctor(as_json: bool = typer.Option(False, "--json", help="Print JSON, for programs.")) -> None:
         """Show versions and device, what is missing, and the command that gets it."""
-        with plain_output():
+        with plain_errors():
             status = doctor.run(as_json)
         raise typer.Exit(status)
 
@@ -99,9 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     write_any_character()
     try:
-        with plain_output():
+        with plain_errors():
             return run(arguments)
-    except SystemExit as leaving:  # plain_output has had its say
+    except SystemExit as leaving:  # plain_errors has had its say
         return leaving.code if isinstance(leaving.code, int) else 0
 
 

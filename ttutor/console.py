@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn, TextIO
 
+from ttutor.errors import TtutorError
+
 MENDABLE = 2
 """The exit code for whatever the user can mend."""
 
 
 @contextmanager
-def plain_output() -> Iterator[None]:
-    """Flush what was printed; leave with code 0 when its reader has gone, and with a message when it cannot be written.
+def plain_errors() -> Iterator[None]:
+    """Say in one message what the user can mend, and leave with code 2: a traceback helps nobody who mistyped a path.
 
-    A closed pipe (`ttutor translate ... | head -1`) is no failure: the reader has seen enough.
+    What was printed is flushed first. A closed pipe (`ttutor translate ... | head -1`) is no failure, and leaves with
+    code 0: the reader has seen enough.
     """
     try:
         yield
@@ -29,6 +32,8 @@ def plain_output() -> Iterator[None]:
         raise SystemExit(0) from None
     except OSError as error:
         fail(_what_failed(error))
+    except TtutorError as error:
+        fail(str(error))
 
 
 def _what_failed(error: OSError) -> str:

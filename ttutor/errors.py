@@ -1,7 +1,8 @@
 """Errors that a reader can act on; the commands print their message alone and leave with code 2.
 
-Whatever ttutor refuses, it refuses with a `TtutorError`, so one `except` is enough. The kinds below say where to look:
-at the text, at a setting, at a tensor, at a file, or at the machine.
+Whatever is wrong with a text, a file, a submission, a setting or the machine is refused with a `TtutorError`, so one
+`except` is enough; the kinds below say where to look. A function that is called with an impossible number or a wrong
+type raises Python's own ValueError, TypeError or IndexError.
 """
 
 SYMPTOMS_PAGE = 'the book\'s page "What went wrong?" has the usual causes'

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ttutor import cli
+from ttutor.errors import FileError
 from ttutor.exercises import find, registry
 from ttutor.exercises.checking import check
-from ttutor.exercises.registry import BadFolder, add_folder
+from ttutor.exercises.registry import add_folder
 
 MINE = '''
 import torch
@@ -99,5 +100,5 @@ def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:
 )
 def test_a_folder_that_cannot_be_used_is_named(folder, text, says) -> None:
     (folder / "mine.py").write_text(text)
-    with pytest.raises(BadFolder, match=says):
+    with pytest.raises(FileError, match=says):
         add_folder(folder)

@@ -10,9 +10,10 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
+from ttutor.errors import FileError
 from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import CHAPTERS
-from ttutor.exercises.loading import CannotRead, read_work
+from ttutor.exercises.loading import read_work
 from ttutor.exercises.order import number
 from ttutor.exercises.source import imports, solution_source
 
@@ -210,7 +211,7 @@ def test_a_file_that_is_not_there_is_refused(ttutor) -> None:
 
 def test_a_file_in_another_encoding_is_refused(tmp_path) -> None:
     (tmp_path / "my_work.py").write_bytes("# é".encode("latin-1"))
-    with pytest.raises(CannotRead, match="is not in UTF-8"):
+    with pytest.raises(FileError, match="is not in UTF-8"):
         read_work(tmp_path / "my_work.py")
 
 

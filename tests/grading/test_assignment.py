@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.grading.made import MASK, SOFTMAX, asked
+from ttutor.errors import FileError, SettingError
 from ttutor.exercises import find
-from ttutor.grading.assignment import BadAssignment, Limits, Visibility, assignment_of, read_assignment
+from ttutor.grading.assignment import Limits, Visibility, assignment_of, read_assignment
 
 WHOLE = """
 title = "Homework 1"
@@ -83,13 +84,13 @@ def test_everything_that_can_be_asked_for(tmp_path) -> None:
     ids=lambda value: str(value)[:50],
 )
 def test_what_does_not_fit_is_named_with_what_was_expected(table, said) -> None:
-    with pytest.raises(BadAssignment) as caught:
+    with pytest.raises(SettingError) as caught:
         asked(**table)
     assert said in str(caught.value)
 
 
 def test_all_that_is_wrong_is_named_at_once() -> None:
-    with pytest.raises(BadAssignment) as caught:
+    with pytest.raises(SettingError) as caught:
         assignment_of({"sed": "nobody knows this", "exercises": {SOFTMAX: "four"}})
     assert str(caught.value).split("; ") == [
         "seed: field required",
@@ -99,7 +100,7 @@ def test_all_that_is_wrong_is_named_at_once() -> None:
 
 
 def test_a_seed_of_ones_own_is_needed() -> None:
-    with pytest.raises(BadAssignment, match="seed: field required"):
+    with pytest.raises(SettingError, match="seed: field required"):
         assignment_of({"exercises": {SOFTMAX: 1}})
 
 
@@ -107,9 +108,9 @@ def test_a_seed_of_ones_own_is_needed() -> None:
 def test_a_file_that_is_no_toml_is_named(tmp_path, data) -> None:
     path = tmp_path / "hw1.toml"
     path.write_bytes(data)
-    with pytest.raises(BadAssignment, match="hw1.toml is not TOML"):
+    with pytest.raises(FileError, match="hw1.toml is not TOML"):
         read_assignment(path)
-    with pytest.raises(BadAssignment, match="check the path"):
+    with pytest.raises(FileError, match="check the path"):
         read_assignment(tmp_path / "other.toml")
 
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 import pytest
 
 from tests.grading.bench import SEED, session_of_answers
+from ttutor.errors import InputError
 from ttutor.exercises import exercises, find
 from ttutor.exercises.mutation import source_of
 from ttutor.exercises.running import expectation, outcome
 from ttutor.exercises.values import same
-from ttutor.grading.bundle import CannotCut, cut, given_to, sources_for
+from ttutor.grading.bundle import cut, given_to, sources_for
 from ttutor.grading.sandbox import worker_folder
 
 WATCHED = [one for one in exercises() if not one.calls_directly]
@@ -105,5 +106,5 @@ def test_what_an_exercise_gives_is_cut_out_too():
 
 
 def test_what_cannot_be_followed_is_said():
-    with pytest.raises(CannotCut, match="no source"):
+    with pytest.raises(InputError, match="no source"):
         cut((("ttutor.nowhere", "nothing"),))

@@ -8,7 +8,8 @@ import pytest
 
 from tests.grading.made import MASK, RIGHT, SOFTMAX, asked, put
 from tests.grading.test_run import rows_of, run
-from ttutor.grading.gradebook import FILE, BadMarks
+from ttutor.errors import FileError
+from ttutor.grading.gradebook import FILE
 from ttutor.grading.roster import read_roster
 
 ASKED = asked(by_hand={"essay": 10})
@@ -53,7 +54,7 @@ def test_marks_by_hand_go_in_and_come_out(folder, tmp_path) -> None:
 )
 def test_a_row_that_cannot_be_used_is_named(folder, tmp_path, row, says) -> None:
     put(tmp_path / "out", {FILE: f"student,exercise,points,comment\n{row}\n"})
-    with pytest.raises(BadMarks, match=f"line 2.*{says}"):
+    with pytest.raises(FileError, match=f"line 2.*{says}"):
         run(folder, tmp_path / "out", assignment=ASKED)
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, marked, recorded
+from ttutor.errors import FileError
 from ttutor.grading.marks import SourceFile, State, Submission
 from ttutor.grading.record import (
-    DamagedRecord,
     key_of,
     read_record,
     write_record,
@@ -73,7 +73,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch) -> None
 def test_what_is_no_record_is_named(tmp_path, text) -> None:
     path = tmp_path / "ada.json"
     path.write_text(text)
-    with pytest.raises(DamagedRecord, match=r"ada\.json .*grade again"):
+    with pytest.raises(FileError, match=r"ada\.json .*grade again"):
         read_record(path)
 
 

@@ -17,11 +17,11 @@ import pytest
 
 from tests.grading.fake import HIDDEN, NUMBER_OF_GRADINGS, FakeGrader
 from tests.grading.made import MASK, RIGHT, SOFTMAX, THEN, all_bytes, asked, class_of_twelve, put
+from ttutor.errors import FileError, InputError
 from ttutor.grading.grade_request import GradeRequest, grade_class, only_grader_in
 from ttutor.grading.marking import _source
-from ttutor.grading.record import DamagedRecord, read_record
+from ttutor.grading.record import read_record
 from ttutor.grading.roster import read_roster
-from ttutor.grading.submission import BadSubmissions
 
 ROOT = Path(__file__).resolve().parents[2]
 THEN_TEXT = datetime.fromtimestamp(THEN, UTC)
@@ -285,7 +285,7 @@ def test_only_some_are_graded_and_the_others_keep_what_they_have(tmp_path, count
     run(folder, tmp_path / "out", only=("ada",))
     assert counted() == ["ada"]
     assert read_record(tmp_path / "out" / "records" / "bo.json").total == 6.0
-    with pytest.raises(BadSubmissions, match="there is no such student; ids are as in the gradebook: ada, bo, cy"):
+    with pytest.raises(InputError, match="there is no such student; ids are as in the gradebook: ada, bo, cy"):
         run(folder, tmp_path / "out", only=("zoe",))
 
 
@@ -317,7 +317,7 @@ def test_a_name_that_can_be_read_twice_is_given_to_nobody(tmp_path) -> None:
 def test_older_results_that_are_damaged_are_named(tmp_path) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT})
     put(tmp_path, {"old/records/ada.json": "{}"})
-    with pytest.raises(DamagedRecord, match=r"ada\.json"):
+    with pytest.raises(FileError, match=r"ada\.json"):
         run(folder, tmp_path / "out", compare=tmp_path / "old")
 
 
@@ -338,13 +338,13 @@ def test_who_is_on_the_roster_and_handed_in_nothing_is_missing(tmp_path) -> None
 def test_results_and_submissions_must_not_lie_in_one_another(tmp_path) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT})
     for out in (folder, folder / "results", tmp_path):
-        with pytest.raises(BadSubmissions, match="choose another --out"):
+        with pytest.raises(InputError, match="choose another --out"):
             run(folder, out)
 
 
 def test_a_second_grader_in_the_same_folder_names_the_first(tmp_path) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT})
-    with only_grader_in(tmp_path / "out"), pytest.raises(BadSubmissions, match=f"process {os.getpid()}"):
+    with only_grader_in(tmp_path / "out"), pytest.raises(InputError, match=f"process {os.getpid()}"):
         run(folder, tmp_path / "out")
     run(folder, tmp_path / "out")
     assert not (tmp_path / "out" / ".grading").exists()
@@ -353,7 +353,7 @@ def test_a_second_grader_in_the_same_folder_names_the_first(tmp_path) -> None:
 def test_a_deadline_of_somebody_who_is_not_there_is_refused(tmp_path) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT})
     late = asked(deadline=THEN_TEXT, extensions={"adda": THEN_TEXT})
-    with pytest.raises(BadSubmissions, match=r"extensions\] adda: there is no such student; ids are such as ada"):
+    with pytest.raises(InputError, match=r"extensions\] adda: there is no such student; ids are such as ada"):
         run(folder, tmp_path / "out", assignment=late)
 
 

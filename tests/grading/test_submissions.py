@@ -11,10 +11,11 @@ import zipfile
 import pytest
 
 from tests.grading.made import THEN, put, zipped
+from ttutor.errors import FileError, InputError
 from ttutor.grading import submission as choosing
 from ttutor.grading.archive import MOST_BYTES
-from ttutor.grading.roster import BadRoster, looks_like_canvas, owner_of, read_roster, safe_ids
-from ttutor.grading.submission import BadSubmissions, find_work, read_work
+from ttutor.grading.roster import looks_like_canvas, owner_of, read_roster, safe_ids
+from ttutor.grading.submission import find_work, read_work
 
 BOTH = ("*.py", "*.ipynb")
 
@@ -271,7 +272,7 @@ def test_a_roster_names_those_who_are_missing(tmp_path) -> None:
     put(tmp_path, {"in/ada.py": "1", "in/stranger.py": "2"})
     put(tmp_path, {"r.csv": "student,name,email,submitted\nada,Ada L,a@x,2026-11-20T23:00:00+01:00\nbo,Bo,,\n"})
     roster = read_roster(tmp_path / "r.csv")
-    with pytest.raises(BadSubmissions, match=r"\(stranger\) while nothing was found of Bo \(bo\)"):
+    with pytest.raises(InputError, match=r"\(stranger\) while nothing was found of Bo \(bo\)"):
         find_work(tmp_path / "in", roster)
     (tmp_path / "in" / "stranger.py").rename(tmp_path / "in" / "roster.xlsx")
     work = find_work(tmp_path / "in", roster)
@@ -330,7 +331,7 @@ def test_however_a_name_is_spelt_its_student_is_found(tmp_path, entry, name, on_
 
 def test_a_name_that_only_looks_alike_without_its_marks_is_another(tmp_path) -> None:
     put(tmp_path, {"in/Zoe.py": "1", "r.csv": "student\nZoë\n"})
-    with pytest.raises(BadSubmissions, match=r"nobody on the roster \(Zoe\) while nothing was found of Zoë"):
+    with pytest.raises(InputError, match=r"nobody on the roster \(Zoe\) while nothing was found of Zoë"):
         find_work(tmp_path / "in", read_roster(tmp_path / "r.csv"))
 
 
@@ -376,16 +377,16 @@ def test_rosters_of_canvas_and_moodle(tmp_path) -> None:
 )
 def test_a_roster_that_cannot_be_used_is_named(tmp_path, text, said) -> None:
     put(tmp_path, {"r.csv": text})
-    with pytest.raises(BadRoster, match="r.csv") as caught:
+    with pytest.raises(FileError, match="r.csv") as caught:
         read_roster(tmp_path / "r.csv")
     assert said in str(caught.value)
 
 
 def test_nothing_to_grade_is_said(tmp_path) -> None:
-    with pytest.raises(BadSubmissions, match="does not exist"):
+    with pytest.raises(InputError, match="does not exist"):
         find_work(tmp_path / "none")
-    with pytest.raises(BadSubmissions, match="holds no submission"):
+    with pytest.raises(InputError, match="holds no submission"):
         find_work(tmp_path)
     put(tmp_path, {"class.zip": b"no zip"})
-    with pytest.raises(BadSubmissions, match=r"class\.zip is no zip file"):
+    with pytest.raises(InputError, match=r"class\.zip is no zip file"):
         find_work(tmp_path / "class.zip")

@@ -14,13 +14,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ttutor.errors import FileError, SettingError
 from ttutor.exercises.forbidden import without
 from ttutor.exercises.judge import judge
-from ttutor.exercises.progress import ProgressError, progress_file, record
-from ttutor.exercises.registry import UnknownExercise, find
+from ttutor.exercises.progress import progress_file, record
+from ttutor.exercises.registry import find
 from ttutor.exercises.result import Result
+
+if TYPE_CHECKING:
+    from ttutor.exercises.exercise import Exercise
 
 PATIENCE = 10
 """How many times as long as it may compute an answer may wait, by the clock."""
@@ -75,31 +79,39 @@ def check(
     """
     try:
         exercise = find(exercise_id)
-        with without(exercise.forbids):
-            pass  # slow for the first time, which is not the answer's time
-        with _stopped_after(seconds, exercise_id, answer):
-            result = judge(exercise, answer, seed=seed, hidden=hidden)
-        result = result.with_hints(exercise.hints[: max(0, hint)])
-    except UnknownExercise as error:
+    except SettingError as error:
         result = _no_verdict(exercise_id, "unknown_exercise", f"{str(error)[0].upper()}{str(error)[1:]}")
-    except StillRunning as error:
-        result = _no_verdict(exercise_id, "still_running", str(error), exercise.title, exercise.points)
-    except KeyboardInterrupt as error:  # shown from the student's own line on, without ours above it
-        raise error.with_traceback(_since(answer, error.__traceback__)) from None
-    except Exception as error:  # a mistake of ours must not stop a student's notebook; it is shown, not hidden
-        place = "".join(traceback.format_tb(error.__traceback__, limit=-1)).strip()
-        message = f"The check itself failed, which is our mistake: {type(error).__name__}: {error}\n{place}"
-        result = _no_verdict(exercise_id, "check_failed", f"{message}\nPlease report it.")
+    else:
+        try:
+            result = _judged(exercise, answer, seconds=seconds, seed=seed, hidden=hidden)
+        except KeyboardInterrupt as error:  # shown from the student's own line on, without ours above it
+            raise error.with_traceback(_since(answer, error.__traceback__)) from None
+        result = result.with_hints(exercise.hints[: max(0, hint)])
     if result.points and _in_a_notebook():
         try:
             record(progress_file(), [result])
-        except (ProgressError, OSError) as error:
+        except (FileError, OSError) as error:
             warnings.warn(f"Your points were not kept: {error}", stacklevel=2)
     if strict and not result.passed:
         raise WrongAnswer(str(result))
     if _thrown_away_by_a_script(sys._getframe(1)):
         print(result)
     return result
+
+
+def _judged(exercise: Exercise, answer: Any, *, seconds: float, seed: int, hidden: bool) -> Result:
+    """Return the verdict; whatever else goes wrong, only Ctrl-C is raised."""
+    try:
+        with without(exercise.forbids):
+            pass  # slow for the first time, which is not the answer's time
+        with _stopped_after(seconds, exercise.id, answer):
+            return judge(exercise, answer, seed=seed, hidden=hidden)
+    except StillRunning as error:
+        return _no_verdict(exercise.id, "still_running", str(error), exercise.title, exercise.points)
+    except Exception as error:  # a mistake of ours must not stop a student's notebook; it is shown, not hidden
+        place = "".join(traceback.format_tb(error.__traceback__, limit=-1)).strip()
+        message = f"The check itself failed, which is our mistake: {type(error).__name__}: {error}\n{place}"
+        return _no_verdict(exercise.id, "check_failed", f"{message}\nPlease report it.")
 
 
 def _in_a_notebook() -> bool:

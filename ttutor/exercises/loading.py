@@ -12,11 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ttutor.errors import FileError
 from ttutor.exercises.exercise import Exercise
-
-
-class CannotRead(ValueError):
-    """A student's file cannot be read or run; the message says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +42,17 @@ def read_work(path: Path) -> Work:
     literals are run, cell by cell, so that a chapter's trainings and plots are left out.
 
     Raises:
-        CannotRead: it is neither, is not there, or fails.
+        FileError: it is neither, is not there, or fails.
     """
     readers = {".py": _run_module, ".ipynb": _run_notebook}
     if path.suffix not in readers:
-        raise CannotRead(f"{path} must be a Python file (.py) or a notebook (.ipynb): hand in one of these")
+        raise FileError(f"{path} must be a Python file (.py) or a notebook (.ipynb): hand in one of these")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise CannotRead(f"cannot read {path}: {error.strerror}; check the path") from error
+        raise FileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:
-        raise CannotRead(f"{path} is not in UTF-8 (byte {error.start}): save it as UTF-8") from error
+        raise FileError(f"{path} is not in UTF-8 (byte {error.start}): save it as UTF-8") from error
     module = ModuleType(f"answers_in_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -72,9 +69,9 @@ def _run_module(path: Path, text: str, module: ModuleType) -> tuple[str, ...]:
     try:
         exec(compile(text, str(path), "exec"), vars(module))
     except SyntaxError as error:
-        raise CannotRead(f"{path}, line {error.lineno}: {error.msg}; mend it, then check again") from error
+        raise FileError(f"{path}, line {error.lineno}: {error.msg}; mend it, then check again") from error
     except (Exception, SystemExit) as error:
-        raise CannotRead(f"{path}{_line(path, error)} raises {type(error).__name__}: {error}; mend it first") from error
+        raise FileError(f"{path}{_line(path, error)} raises {type(error).__name__}: {error}; mend it first") from error
     return ()
 
 
@@ -83,7 +80,7 @@ def _run_notebook(path: Path, text: str, module: ModuleType) -> tuple[str, ...]:
         cells = json.loads(text)["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CannotRead(f"{path} is not a notebook of format 4: save it again from Jupyter") from error
+        raise FileError(f"{path} is not a notebook of format 4: save it again from Jupyter") from error
     skipped = [_run_cell(f"{path}, code cell {number}", source, module) for number, source in enumerate(sources, 1)]
     return tuple(sentence for sentence in skipped if sentence)
 

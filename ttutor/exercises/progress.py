@@ -10,21 +10,18 @@ import json
 import os
 from pathlib import Path
 
+from ttutor.errors import FileError
 from ttutor.exercises.result import Result
 
 VARIABLE = "TTUTOR_PROGRESS"
 NOWHERE = "none"
 
 
-class ProgressError(ValueError):
-    """Progress can be neither read nor kept; the message says why and what to do."""
-
-
 def progress_file() -> Path | None:
     """Return the file of progress: that of ``TTUTOR_PROGRESS``, else one in the user's data folder; None for none.
 
     Raises:
-        ProgressError: no file is named, and the user has no folder where one could be.
+        FileError: no file is named, and the user has no folder where one could be.
     """
     if chosen := os.environ.get(VARIABLE):
         return None if chosen == NOWHERE else Path(chosen).expanduser()
@@ -33,7 +30,7 @@ def progress_file() -> Path | None:
     try:
         return platformdirs.user_data_path("ttutor", appauthor=False) / "progress.json"
     except RuntimeError:  # a user without a home, as in many containers
-        raise ProgressError(
+        raise FileError(
             f"this user has no home folder where progress could be kept: set HOME, or name a file by {VARIABLE} "
             f"({VARIABLE}={NOWHERE} keeps nothing)"
         ) from None
@@ -43,7 +40,7 @@ def read_progress(path: Path | None) -> dict[str, int]:
     """Return the best points so far, by exercise id; nothing where there is no file yet.
 
     Raises:
-        ProgressError: the file is damaged, or none of ours.
+        FileError: the file is damaged, or none of ours.
     """
     if path is None or not path.exists():
         return {}
@@ -51,7 +48,7 @@ def read_progress(path: Path | None) -> dict[str, int]:
         points = json.loads(path.read_text(encoding="utf-8"))["points"]
         return {str(name): int(value) for name, value in points.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProgressError(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
+        raise FileError(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
 
 
 def record(path: Path | None, results: list[Result]) -> None:

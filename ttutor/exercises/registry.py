@@ -11,23 +11,16 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from ttutor.errors import FileError, SettingError
 from ttutor.exercises.exercise import CHAPTERS, Exercise
 from ttutor.exercises.order import ORDER
 
-__all__ = ["BadFolder", "UnknownExercise", "add_folder", "exercises", "find"]
+__all__ = ["add_folder", "exercises", "find"]
 
 
 OWN = "ttutor.exercises.own"
 _own: dict[Exercise, None] = {}
 """Exercises of an instructor's own, in the order in which they were added."""
-
-
-class BadFolder(ValueError):
-    """A folder of exercises cannot be used; the message says why."""
-
-
-class UnknownExercise(LookupError):
-    """No exercise has that id; the message names those that come close."""
 
 
 @cache
@@ -58,18 +51,18 @@ def add_folder(folder: Path) -> tuple[Exercise, ...]:
     Returns them. A file may import from the package, and not from its neighbours.
 
     Raises:
-        BadFolder: it cannot be read, has no exercises, or gives an id or a name twice.
+        FileError: it cannot be read, has no exercises, or gives an id or a name twice.
     """
     paths = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
     if not paths:
-        raise BadFolder(f"{folder} holds no Python files with exercises")
+        raise FileError(f"{folder} holds no Python files with exercises")
     found = [one for path in paths for one in made_in(_loaded(path))]
     if not found:
-        raise BadFolder(f"no file of {folder} makes an Exercise")
+        raise FileError(f"no file of {folder} makes an Exercise")
     for what in ("id", "name"):
         names = [getattr(one, what) for one in (*exercises(), *found)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise BadFolder(f"each exercise must have its own {what}, but twice came {', '.join(twice)}")
+            raise FileError(f"each exercise must have its own {what}, but twice came {', '.join(twice)}")
     _own.clear()
     _own.update(dict.fromkeys(found))
     return tuple(found)
@@ -85,7 +78,7 @@ def _loaded(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise BadFolder(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise FileError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
 
 
@@ -93,7 +86,7 @@ def find(exercise_id: str) -> Exercise:
     """Return the exercise with this id.
 
     Raises:
-        UnknownExercise: there is none.
+        SettingError: there is none.
 
     Example:
         >>> find("attention.softmax").chapter
@@ -101,7 +94,7 @@ def find(exercise_id: str) -> Exercise:
         >>> find("attention.sofmax")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        ttutor.exercises.registry.UnknownExercise: there is no exercise 'attention.sofmax'; did you mean ...
+        ttutor.errors.SettingError: there is no exercise 'attention.sofmax'; did you mean ...
     """
     for exercise in _own:
         if exercise.id == exercise_id:
@@ -113,7 +106,7 @@ def find(exercise_id: str) -> Exercise:
     known = [exercise.id for exercise in exercises()] if "." in str(exercise_id) else list(CHAPTERS)
     near = difflib.get_close_matches(str(exercise_id), known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises` lists them"
-    raise UnknownExercise(f"there is no exercise {exercise_id!r}; {advice}")
+    raise SettingError(f"there is no exercise {exercise_id!r}; {advice}")
 
 
 def made_in(module: ModuleType) -> list[Exercise]:

@@ -46,7 +46,7 @@ def solution(exercise_id: str) -> Solution:
         exercise_id: such as ``attention.softmax``; `ttutor.exercises.exercises` lists them.
 
     Raises:
-        UnknownExercise: there is none of that id; the message names those that come close.
+        SettingError: there is none of that id; the message names those that come close.
 
     Example:
         >>> print(solution("attention.softmax").code.splitlines()[-1].strip())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.console import fail, plain_output, say
+from ttutor.console import fail, plain_errors, say
 from ttutor.exercises.order import ORDER, number
 
 if TYPE_CHECKING:
@@ -47,18 +47,15 @@ def list_exercises(
 ) -> None:
     """List the exercises and how far you have come, or show one."""
     from ttutor.exercises.exercise import CHAPTERS
-    from ttutor.exercises.progress import ProgressError, progress_file, read_progress
-    from ttutor.exercises.registry import UnknownExercise, exercises, find
+    from ttutor.exercises.progress import progress_file, read_progress
+    from ttutor.exercises.registry import exercises, find
 
-    with plain_output():
+    with plain_errors():
         if verify is not None:
             _verify(verify)
-        try:
-            chosen = exercises(what) if what is None or what in CHAPTERS else (find(what),)
-            path = progress_file()
-            points = read_progress(path)
-        except (UnknownExercise, ProgressError) as error:
-            fail(str(error))
+        chosen = exercises(what) if what is None or what in CHAPTERS else (find(what),)
+        path = progress_file()
+        points = read_progress(path)
         if as_json:
             say(json.dumps([_record(exercise, points) for exercise in chosen], indent=1))
         elif stubs:
@@ -75,13 +72,10 @@ def list_exercises(
 
 def _verify(folder: Path) -> None:
     """Say of each exercise of a folder what is wrong with it; end with exit code 1 where something is."""
-    from ttutor.exercises.registry import BadFolder, add_folder
+    from ttutor.exercises.registry import add_folder
     from ttutor.exercises.verify import problems_of
 
-    try:
-        found = {exercise.id: problems_of(exercise) for exercise in add_folder(folder)}
-    except BadFolder as error:
-        fail(str(error))
+    found = {exercise.id: problems_of(exercise) for exercise in add_folder(folder)}
     for name, problems in found.items():
         say(f"{name}: {'; '.join(problems) or 'as it should be'}")
     raise typer.Exit(WRONG if any(found.values()) else 0)
@@ -95,38 +89,32 @@ def check_file(
 ) -> None:
     """Check the answers in a file: every function or class that is called as an exercise's stub (or my_...)."""
     from ttutor.exercises.checking import check
-    from ttutor.exercises.loading import CannotRead, read_work
-    from ttutor.exercises.progress import ProgressError, progress_file, record
-    from ttutor.exercises.registry import UnknownExercise
+    from ttutor.exercises.loading import read_work
+    from ttutor.exercises.progress import progress_file, record
     from ttutor.exercises.result import Result
 
-    with plain_output():
-        try:
-            chosen = _chosen(only or [])
-            work = read_work(path)
-            for sentence in work.skipped:
-                say(f"Note: {sentence}", error=True)
-            for sentence in _strangers(work):
-                say(f"Note: {sentence}", error=True)
-            handed_in = [(one, answer) for one in chosen if (answer := work.answer_to(one)) is not None]
-            if not handed_in:
-                fail(
-                    f"{path} answers none of {len(chosen)} exercises; `ttutor exercises --stubs` prints how they begin"
-                )
-            results: list[Result] = []
-            for exercise, answer in handed_in:
-                try:
-                    result = check(exercise.id, answer, seed=seed)
-                except KeyboardInterrupt:
-                    record(progress_file(), results)
-                    say(f"\nStopped while {exercise.id} was being checked; what was checked before is kept.")
-                    raise typer.Exit(INTERRUPTED) from None
-                results.append(result)
-                if result.started or only:
-                    say(str(result if result.passed else result.with_hints(exercise.hints[:hint])))
-            record(progress_file(), results)
-        except (CannotRead, UnknownExercise, ProgressError) as error:
-            fail(str(error))
+    with plain_errors():
+        chosen = _chosen(only or [])
+        work = read_work(path)
+        for sentence in work.skipped:
+            say(f"Note: {sentence}", error=True)
+        for sentence in _strangers(work):
+            say(f"Note: {sentence}", error=True)
+        handed_in = [(one, answer) for one in chosen if (answer := work.answer_to(one)) is not None]
+        if not handed_in:
+            fail(f"{path} answers none of {len(chosen)} exercises; `ttutor exercises --stubs` prints how they begin")
+        results: list[Result] = []
+        for exercise, answer in handed_in:
+            try:
+                result = check(exercise.id, answer, seed=seed)
+            except KeyboardInterrupt:
+                record(progress_file(), results)
+                say(f"\nStopped while {exercise.id} was being checked; what was checked before is kept.")
+                raise typer.Exit(INTERRUPTED) from None
+            results.append(result)
+            if result.started or only:
+                say(str(result if result.passed else result.with_hints(exercise.hints[:hint])))
+        record(progress_file(), results)
         started = [result for result in results if result.started]
         right = sum(result.passed for result in started)
         points = f"{sum(one.points for one in results)} of {sum(one.points_possible for one in results)} points"
@@ -139,14 +127,10 @@ def check_file(
 
 def show_solution(what: Annotated[str, typer.Argument(help="An exercise.", metavar="attention.softmax")]) -> None:
     """Show a solution of an exercise, and why it is so."""
-    from ttutor.exercises.registry import UnknownExercise
     from ttutor.exercises.showing import solution
 
-    with plain_output():
-        try:
-            say(str(solution(what)))
-        except UnknownExercise as error:
-            fail(str(error))
+    with plain_errors():
+        say(str(solution(what)))
 
 
 def _strangers(work: Work) -> Iterator[str]:

@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from ttutor.errors import FileError, SettingError
+
 NO_MORE = ConfigDict(extra="forbid", allow_inf_nan=False)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Number = Annotated[float, Strict()]
@@ -28,10 +30,6 @@ Secret = Annotated[Text, Field(min_length=8)]
 Patterns = Annotated[tuple[Text, ...], Field(min_length=1)]
 Moment = Annotated[AwareDatetime, Strict()]
 SeenBy = Literal["visible", "after_due_date", "after_published", "hidden"]
-
-
-class BadAssignment(ValueError):
-    """An assignment cannot be used; the message says where, what was expected and what came."""
 
 
 @dataclass(frozen=True, config=NO_MORE)
@@ -205,23 +203,24 @@ def read_assignment(path: Path) -> Assignment:
     """Read an assignment and hold it against the exercises that there are.
 
     Raises:
-        BadAssignment: the file cannot be read, is no TOML, or asks for what there is not.
+        FileError: the file cannot be read, or is no TOML.
+        SettingError: it asks for what there is not.
     """
     try:
         return assignment_of(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise BadAssignment(f"cannot read {path}: {error.strerror}; check the path") from error
+        raise FileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadAssignment(f"{path} is not TOML in UTF-8: {error}") from error
-    except BadAssignment as error:
-        raise BadAssignment(f"{path}: {error}") from error.__cause__
+        raise FileError(f"{path} is not TOML in UTF-8: {error}") from error
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from error.__cause__
 
 
 def assignment_of(table: Mapping[str, Any]) -> Assignment:
     """Make an assignment of a table as TOML gives it.
 
     Raises:
-        BadAssignment: a key is unknown or missing, or a value is not what it has to be.
+        SettingError: a key is unknown or missing, or a value is not what it has to be.
     """
     rows = {"exercises": _flat(_named(table, "exercises")), "by_hand": list(_named(table, "by_hand").items())}
     changed = {
@@ -237,7 +236,7 @@ def assignment_of(table: Mapping[str, Any]) -> Assignment:
             for one in error.errors()
             if not any(place[: len(one["loc"])] == one["loc"] != place for place in places)
         ]
-        raise BadAssignment("; ".join(_said(one, changed) for one in first)) from error
+        raise SettingError("; ".join(_said(one, changed) for one in first)) from error
     _check_exercises(asked)
     return asked
 
@@ -245,7 +244,7 @@ def assignment_of(table: Mapping[str, Any]) -> Assignment:
 def _named(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = table.get(name, {})
     if not isinstance(value, dict):
-        raise BadAssignment(f"{name} must be a table [{name}], but came as {value!r}")
+        raise SettingError(f"{name} must be a table [{name}], but came as {value!r}")
     return value
 
 
@@ -275,15 +274,15 @@ def _said(error: Mapping[str, Any], rows: Mapping[str, list[dict[str, Any]]]) ->
 
 def _check_exercises(asked: Assignment) -> None:
     """Hold what is asked against the exercises that there are."""
-    from ttutor.exercises.registry import UnknownExercise, find
+    from ttutor.exercises.registry import find
 
     ids = [one.exercise_id for one in asked.columns]
     if twice := sorted({one for one in ids if ids.count(one) > 1}):
-        raise BadAssignment(f"each exercise must be given once, but twice came {', '.join(twice)}")
+        raise SettingError(f"each exercise must be given once, but twice came {', '.join(twice)}")
     for worth in asked.exercises:
         try:
             names = [case.name for case in find(worth.exercise_id).cases]
-        except UnknownExercise as error:
-            raise BadAssignment(f"[exercises]: {error}") from error
+        except SettingError as error:
+            raise SettingError(f"[exercises]: {error}") from error
         if unknown := [case for case in (*worth.hide, *worth.show) if case not in names]:
-            raise BadAssignment(f"{worth.exercise_id} has no case {unknown[0]!r}; expected of {'; '.join(names)}")
+            raise SettingError(f"{worth.exercise_id} has no case {unknown[0]!r}; expected of {'; '.join(names)}")

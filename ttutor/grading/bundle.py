@@ -16,6 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ttutor.errors import InputError
 from ttutor.exercises.exercise import Answer, Exercise
 from ttutor.exercises.running import make_inputs
 from ttutor.exercises.source import imports
@@ -23,16 +24,12 @@ from ttutor.exercises.source import imports
 COURSE = "ttutor"
 
 
-class CannotCut(ValueError):
-    """Some code of an exercise cannot be cut out of its module; the message says what stands in the way."""
-
-
 @cache
 def sources_for(exercise: Exercise) -> dict[str, str]:
     """Return the modules, name by name, that a worker needs for an exercise: what observes, and what is given.
 
     Raises:
-        CannotCut: the exercise uses its imports in a way that cannot be followed.
+        InputError: the exercise uses its imports in a way that cannot be followed.
     """
     observing = {"forbidden": "disable", "running": "gradients_of", "student_code": "seen"}
     roots = [(f"ttutor.exercises.{module}", name) for module, name in observing.items()]
@@ -81,7 +78,7 @@ def cut_answers(answers: Sequence[Answer]) -> dict[str, str]:
     """Return the source of some known wrong answers and of all that they need, module by module.
 
     Raises:
-        CannotCut: something cannot be followed.
+        InputError: something cannot be followed.
     """
     made = tuple((one.__module__, one.mutated_source) for one in answers if hasattr(one, "mutated_source"))
     return cut(tuple((one.__module__, one.__name__) for one in answers), made)
@@ -96,7 +93,7 @@ def cut(roots: tuple[tuple[str, str], ...], made: tuple[tuple[str, str], ...] = 
         made: definitions that stand in no file, each as the module it belongs to and its source.
 
     Raises:
-        CannotCut: something cannot be followed.
+        InputError: something cannot be followed.
     """
     modules: dict[str, _Module] = {}
     queue = list(roots)
@@ -120,7 +117,7 @@ class _Module:
     def read(cls, name: str, made: Sequence[str] = ()) -> _Module:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
-            raise CannotCut(f"there is no source of {name}")
+            raise InputError(f"there is no source of {name}")
         body = ast.parse("\n".join([Path(spec.origin).read_text(encoding="utf-8"), *made])).body
         for one in body:
             if isinstance(one, (ast.FunctionDef, ast.ClassDef)):
@@ -159,10 +156,10 @@ class _Module:
     def _imported(self, statement: ast.Import | ast.ImportFrom, name: str) -> Iterator[tuple[str, str]]:
         if isinstance(statement, ast.Import):
             if any(_is_course(alias.name) for alias in statement.names if _name_of(alias) == name):
-                raise CannotCut(f"{self.name} has `{ast.unparse(statement)}`: write `from ... import` instead")
+                raise InputError(f"{self.name} has `{ast.unparse(statement)}`: write `from ... import` instead")
             return
         if statement.level:
-            raise CannotCut(f"{self.name} has a relative import: write `from {COURSE}... import` instead")
+            raise InputError(f"{self.name} has a relative import: write `from {COURSE}... import` instead")
         if not _is_course(statement.module):
             return
         for alias in (alias for alias in statement.names if _name_of(alias) == name):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.console import fail, plain_output, say
+from ttutor.console import fail, plain_errors, say
 
 if TYPE_CHECKING:
     from ttutor.grading.assignment import Assignment
@@ -65,51 +65,46 @@ def grade(
     ] = False,
 ) -> None:
     """Grade a class: marks, feedback and a gradebook, and what the class has misunderstood."""
-    from ttutor.exercises.registry import BadFolder, add_folder
+    from ttutor.exercises.registry import add_folder
     from ttutor.grading import exports
-    from ttutor.grading.assignment import BadAssignment, read_assignment
+    from ttutor.grading.assignment import read_assignment
     from ttutor.grading.grade_request import GradeRequest, grade_class
-    from ttutor.grading.gradebook import BadMarks
-    from ttutor.grading.record import DamagedRecord, write_whole
-    from ttutor.grading.roster import BadRoster, Roster, read_roster
-    from ttutor.grading.sandbox import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError, bytecode
+    from ttutor.grading.record import write_whole
+    from ttutor.grading.roster import Roster, read_roster
+    from ttutor.grading.sandbox import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, bytecode
     from ttutor.grading.session import check_sandbox
-    from ttutor.grading.submission import BadSubmissions
 
-    with plain_output():
+    with plain_errors():
         if trusted and contained:
             fail("--trusted and --contained exclude each other")
         kind = TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
-        try:
-            if self_test:
-                from ttutor.grading.self_test import run_self_test
+        if self_test:
+            from ttutor.grading.self_test import run_self_test
 
-                raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=kind) else GRADER_ERROR)
-            if submissions is None or assignment is None:
-                fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
-            if own is not None:
-                add_folder(own)
-            request = GradeRequest(
-                submissions=submissions,
-                assignment=read_assignment(assignment),
-                out=out,
-                jobs=jobs,
-                roster=Roster() if roster is None else read_roster(roster),
-                student=student,
-                only=tuple(only or ()),
-                regrade=regrade,
-                sandbox=kind,
-                own=own,
-                hidden=tuple(path for path in (assignment, roster, diff) if path is not None),
-                compare=diff,
-            )
-            os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: so that sums come out the same
-            with bytecode() as compiled:
-                check_sandbox(Sandbox(kind, bytecode=compiled))
-                say(f"Sandbox: {kind}: {KINDS[kind]}.")
-                outcome = grade_class(replace(request, bytecode=compiled))
-        except (BadAssignment, BadFolder, BadMarks, BadRoster, BadSubmissions, DamagedRecord, SandboxError) as error:
-            fail(str(error))
+            raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=kind) else GRADER_ERROR)
+        if submissions is None or assignment is None:
+            fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
+        if own is not None:
+            add_folder(own)
+        request = GradeRequest(
+            submissions=submissions,
+            assignment=read_assignment(assignment),
+            out=out,
+            jobs=jobs,
+            roster=Roster() if roster is None else read_roster(roster),
+            student=student,
+            only=tuple(only or ()),
+            regrade=regrade,
+            sandbox=kind,
+            own=own,
+            hidden=tuple(path for path in (assignment, roster, diff) if path is not None),
+            compare=diff,
+        )
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: so that sums come out the same
+        with bytecode() as compiled:
+            check_sandbox(Sandbox(kind, bytecode=compiled))
+            say(f"Sandbox: {kind}: {KINDS[kind]}.")
+            outcome = grade_class(replace(request, bytecode=compiled))
         _tell(request, outcome)
         if gradescope is not None:
             write_whole(gradescope, exports.gradescope(request.assignment, _only_one(outcome, "--gradescope")))
@@ -158,18 +153,15 @@ def write_homework(
     own: Own = None,
 ) -> None:
     """Write a homework notebook: statements, stubs, checks, and cells for what people mark."""
-    from ttutor.exercises.registry import BadFolder, add_folder
-    from ttutor.grading.assignment import BadAssignment, read_assignment
+    from ttutor.exercises.registry import add_folder
+    from ttutor.grading.assignment import read_assignment
     from ttutor.grading.feedback import notebook_of
     from ttutor.grading.record import write_whole
 
-    with plain_output():
-        try:
-            if own is not None:
-                add_folder(own)
-            asked = read_assignment(assignment)
-        except (BadAssignment, BadFolder) as error:
-            fail(str(error))
+    with plain_errors():
+        if own is not None:
+            add_folder(own)
+        asked = read_assignment(assignment)
         if out.exists():
             fail(f"{out} exists; remove it or choose another --out")
         write_whole(out, notebook_of(_cells(asked)))

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from ttutor.errors import InputError
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.exports import junit
 from ttutor.grading.feedback import as_html, feedback, feedback_notebook, summary
@@ -33,7 +34,7 @@ from ttutor.grading.marks import State, ungraded
 from ttutor.grading.record import Record, changes, read_record, read_records, write_whole
 from ttutor.grading.roster import Roster
 from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox
-from ttutor.grading.submission import BadSubmissions, ClassWork, FoundSubmission, find_work, is_inside, read_work
+from ttutor.grading.submission import ClassWork, FoundSubmission, find_work, is_inside, read_work
 
 LOCK = ".grading"
 ALL_GRADED, SOME_OPEN, GRADER_ERROR = 0, 1, 3
@@ -111,9 +112,8 @@ def grade_class(request: GradeRequest) -> Outcome:
         request: what is to be graded.
 
     Raises:
-        BadSubmissions: there is nothing to grade, or it lies where the results would go.
-        DamagedRecord: the older results cannot be read.
-        BadMarks: the marks by hand cannot be read.
+        InputError: there is nothing to grade, or it lies where the results would go.
+        FileError: the older results or the marks by hand cannot be read.
     """
     _check_places(request)
     with only_grader_in(request.out):
@@ -185,7 +185,7 @@ def only_grader_in(out: Path) -> Iterator[None]:
     """Keep a folder of results to one grader at a time.
 
     Raises:
-        BadSubmissions: another process grades there.
+        InputError: another process grades there.
     """
     out.mkdir(parents=True, exist_ok=True)
     place = out / LOCK
@@ -195,7 +195,7 @@ def only_grader_in(out: Path) -> Iterator[None]:
         except OSError:
             lock.seek(0)
             who = lock.read().strip() or "unknown"
-            raise BadSubmissions(
+            raise InputError(
                 f"another grader (process {who}) works in {out}: wait for it, or choose another --out"
             ) from None
         lock.truncate(0)
@@ -222,14 +222,14 @@ def _check_extensions(assignment: Assignment, work: ClassWork) -> None:
     if unknown := [name for name in assignment.extensions if name not in known]:
         near = [one for name in unknown for one in difflib.get_close_matches(name, known, n=2, cutoff=0.4)]
         some = ", ".join(near or sorted(known)[:8])
-        raise BadSubmissions(f"[extensions] {', '.join(unknown)}: there is no such student; ids are such as {some}")
+        raise InputError(f"[extensions] {', '.join(unknown)}: there is no such student; ids are such as {some}")
 
 
 def _check_places(request: GradeRequest) -> None:
     if is_inside(request.out, request.submissions):
-        raise BadSubmissions(f"the results would lie among the submissions ({request.out}); choose another --out")
+        raise InputError(f"the results would lie among the submissions ({request.out}); choose another --out")
     if request.submissions.is_dir() and is_inside(request.submissions, request.out):
-        raise BadSubmissions(f"the submissions lie in the folder of the results ({request.out}); choose another --out")
+        raise InputError(f"the submissions lie in the folder of the results ({request.out}); choose another --out")
 
 
 def _chosen(work: ClassWork, only: Sequence[str]) -> list[FoundSubmission]:
@@ -238,9 +238,7 @@ def _chosen(work: ClassWork, only: Sequence[str]) -> list[FoundSubmission]:
     known = {one.student: one for one in work.students}
     if unknown := [name for name in only if name not in known]:
         some = ", ".join(list(known)[:8])
-        raise BadSubmissions(
-            f"--only {' '.join(unknown)}: there is no such student; ids are as in the gradebook: {some}"
-        )
+        raise InputError(f"--only {' '.join(unknown)}: there is no such student; ids are as in the gradebook: {some}")
     return [known[name] for name in dict.fromkeys(only)]
 
 

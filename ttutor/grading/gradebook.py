@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ttutor.errors import FileError
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import ExerciseMark, State, number, without_points
 from ttutor.grading.record import Record, write_whole
@@ -103,10 +104,6 @@ FILE = "by-hand.csv"
 COLUMNS = ("student", "exercise", "points", "comment")
 
 
-class BadMarks(ValueError):
-    """The marks by hand cannot be used; the message says where and what was expected."""
-
-
 @dataclass(frozen=True)
 class HandMark:
     """What somebody gave: points, or None to leave those that stand, and a comment or ""."""
@@ -125,15 +122,15 @@ def read_by_hand(path: Path, assignment: Assignment) -> Marks:
     try:
         rows = csv_rows(path.read_text(encoding="utf-8-sig"))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadMarks(f"{path} is not CSV in UTF-8: {error}") from error
+        raise FileError(f"{path} is not CSV in UTF-8: {error}") from error
     known, found = {one.exercise_id: one.points for one in assignment.columns}, {}
     for line, row in enumerate(rows, 2):
         cells = {name: (row.get(name) or "").strip() for name in COLUMNS}
         key = cells["student"].removeprefix("'"), cells["exercise"]
         if not key[0] or key[1] not in known:
-            raise BadMarks(f"{path}, line {line}: expected a student and one of {', '.join(known)}, but {key} came")
+            raise FileError(f"{path}, line {line}: expected a student and one of {', '.join(known)}, but {key} came")
         if key in found:
-            raise BadMarks(f"{path}, line {line}: {key[0]} has two rows for {key[1]}; keep one")
+            raise FileError(f"{path}, line {line}: {key[0]} has two rows for {key[1]}; keep one")
         found[key] = HandMark(_points_given(cells["points"], known[key[1]], f"{path}, line {line}"), cells["comment"])
     return found
 
@@ -144,7 +141,7 @@ def _points_given(text: str, most: float, where: str) -> float | None:
     except ValueError:
         points = -1.0
     if points is not None and not 0 <= points <= most:
-        raise BadMarks(f"{where}: points must be a number from 0 to {number(most)}, or nothing, but came as {text!r}")
+        raise FileError(f"{where}: points must be a number from 0 to {number(most)}, or nothing, but came as {text!r}")
     return points
 
 

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import ttutor
+from ttutor.errors import FileError, RunError
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import State, Submission, SubmissionMark, ungraded
-from ttutor.grading.record import DamagedRecord, Record, key_of, read_record, write_record, write_timing
+from ttutor.grading.record import Record, key_of, read_record, write_record, write_timing
 from ttutor.grading.sandbox import Sandbox
 from ttutor.grading.submission import FoundSubmission, read_work
 from ttutor.grading.worker.confine import die_with_parent
@@ -32,7 +33,7 @@ MADE_OF_MARKS = ("by_hand", "deadline", "extensions", "late", "title", "visibili
 DIED = "a process of the judge died; grade again, and what is graded stands"
 
 
-class GraderFailed(RuntimeError):
+class GraderFailed(RunError):
     """The grader has made a mistake of its own: no mark is written."""
 
 
@@ -159,7 +160,7 @@ def _standing(path: Path, key: str) -> SubmissionMark | None:
     """The marks that stand already for the very same work, or None."""
     try:
         record = read_record(path)
-    except (FileNotFoundError, DamagedRecord):  # it is made anew
+    except (FileNotFoundError, FileError):  # it is made anew
         return None
     return record.mark if record.key == key else None
 

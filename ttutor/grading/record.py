@@ -15,14 +15,11 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from ttutor.errors import FileError
 from ttutor.grading.assignment import Lateness
 from ttutor.grading.marks import State, Submission, SubmissionMark, number
 
 UNSTABLE = ("seconds", "cpu_seconds", "memory_bytes")
-
-
-class DamagedRecord(ValueError):
-    """A record is not one of ours, or of another version; the message says which."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +118,7 @@ def read_record(path: Path) -> Record:
     """Read a record.
 
     Raises:
-        DamagedRecord: the file is not a record.
+        FileError: the file is not a record.
         FileNotFoundError: no file has this path.
     """
     try:
@@ -129,7 +126,7 @@ def read_record(path: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise DamagedRecord(f"{path} is no record of marks ({where}: {first['msg']}): grade again") from error
+        raise FileError(f"{path} is no record of marks ({where}: {first['msg']}): grade again") from error
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -147,7 +144,7 @@ def read_records(out: Path) -> dict[str, Record]:
     """Return the records of a folder of results, by student.
 
     Raises:
-        DamagedRecord: one of them is none of ours.
+        FileError: one of them is none of ours.
     """
     found = (read_record(path) for path in sorted((out / "records").glob("*.json")) if not path.name.startswith("."))
     return {record.student: record for record in found}

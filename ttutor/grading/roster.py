@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ttutor.errors import FileError
 from ttutor.texts import normal_form
 
 MOODLE = re.compile(r"_([^\W_]+)_assignsubmission_(?:file|onlinetext)(?:_|$)")
@@ -152,10 +153,6 @@ NAMES = ("name", "full name", "student name", "student")
 EMAILS = ("email", "email address", "e-mail")
 
 
-class BadRoster(ValueError):
-    """A list of a class cannot be used; the message says why and what was expected."""
-
-
 @dataclass(frozen=True)
 class Student:
     """One row of the list, kept whole for the LMS; `key` is the name of the student's files, or the LMS's number.
@@ -188,21 +185,21 @@ def read_roster(path: Path) -> Roster:
     grading worksheet, as they are exported.
 
     Raises:
-        BadRoster: it cannot be read, has no column that says who is who, or says it twice.
+        FileError: it cannot be read, has no column that says who is who, or says it twice.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
         rows = csv_rows(text)
     except OSError as error:
-        raise BadRoster(f"cannot read {path}: {error.strerror}; check the path") from error
+        raise FileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadRoster(f"{path} is not CSV in UTF-8: {error}") from error
+        raise FileError(f"{path} is not CSV in UTF-8: {error}") from error
     columns = {str(name).strip().casefold(): str(name) for name in (rows[0] if rows else {}) if name}
     key = _key_column(path, columns)
     students = tuple(_student(path, row, columns, key) for row in rows if _text(row, key) and not _is_scale(row))
     keys = [normal_form(student.key) for student in students]
     if twice := sorted({one for one in keys if keys.count(one) > 1}):
-        raise BadRoster(f"{path} must name each student once, but twice came {', '.join(twice)}")
+        raise FileError(f"{path} must name each student once, but twice came {', '.join(twice)}")
     return Roster(students, tuple(columns.values()))
 
 
@@ -218,7 +215,7 @@ def _key_column(path: Path, columns: Mapping[str, str]) -> str:
         return columns["id"]
     found = next((columns[name] for name in KEYS if name in columns), None)
     if found is None:
-        raise BadRoster(f"{path} must have rows and a column `student` (or Moodle's Identifier, Canvas's ID)")
+        raise FileError(f"{path} must have rows and a column `student` (or Moodle's Identifier, Canvas's ID)")
     return found
 
 
@@ -240,7 +237,7 @@ def _moment(path: Path, who: str, text: str) -> str | None:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise BadRoster(
+        raise FileError(
             f"{path}: submitted of {who} must be a time with its offset, such as 2026-11-20T23:59:00+01:00, "
             f"but came as {text!r}"
         )

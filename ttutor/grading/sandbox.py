@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ttutor.errors import RunError
 from ttutor.grading.worker.confine import filters_calls
 
 BUBBLEWRAP, CONTAINED, TRUSTED = "bubblewrap", "contained", "trusted"
@@ -37,7 +38,7 @@ LIBRARIES = tuple("/lib /lib64 /lib32 /usr/lib /usr/lib64 /usr/lib32 /etc/ld.so.
 NOBODY = 65534
 
 
-class SandboxError(RuntimeError):
+class SandboxError(RunError):
     """A sandbox that was asked for cannot be had; the message says why and what to do."""
 
 

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+from ttutor.errors import InputError
 from ttutor.grading.archive import (
     EMPTY,
     MOST_BYTES,
@@ -138,10 +139,6 @@ class Reading:
         return list(latest.values())
 
 
-class BadSubmissions(ValueError):
-    """The place of the submissions cannot be used; the message says why."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FoundSubmission:
     """What one student handed in, found and not yet read.
@@ -184,15 +181,15 @@ def find_work(path: Path, roster: Roster | None = None, student: str | None = No
         student: all that lies there is the work of this one.
 
     Raises:
-        BadSubmissions: there is nothing there, or nothing that can be read.
+        InputError: there is nothing there, or nothing that can be read.
     """
     if not path.exists():
-        raise BadSubmissions(f"{path} does not exist; name a folder with a file, a folder or a zip for each student")
+        raise InputError(f"{path} does not exist; name a folder with a file, a folder or a zip for each student")
     notes: list[str] = []
     sources = _sources(path, is_one=student is not None, notes=notes)
     owned = [(Owner(student), source) for source in sources] if student else _owned(sources, roster or Roster(), notes)
     if not owned and (roster is None or not roster.students):
-        raise BadSubmissions(f"{path} holds no submission: expected a file, a folder or a zip for each student")
+        raise InputError(f"{path} holds no submission: expected a file, a folder or a zip for each student")
     return _of_class(owned, roster or Roster(), notes)
 
 
@@ -222,7 +219,7 @@ def _of_export(path: Path, notes: list[str]) -> list[Source]:
                 else:
                     found.append(Source(one.parts, one.modified, partial(read_in_archive, path, one.info.filename)))
     except (BadArchive, OSError) as error:
-        raise BadSubmissions(f"{path} {error}") from error
+        raise InputError(f"{path} {error}") from error
     return found
 
 
@@ -276,7 +273,7 @@ def _check_strangers(strangers: list[str], absent: list[Student]) -> None:
     """Refuse a class in which some are missing while others bring work: theirs may be the work of those."""
     if strangers and absent:
         missing = ", ".join(shown(f"{one.name} ({one.key})" if one.name else one.key) for one in absent)
-        raise BadSubmissions(
+        raise InputError(
             f"some work belongs to nobody on the roster ({', '.join(strangers)}) while nothing was found of {missing}. "
             "Rename the work, or add whoever it is to the roster; nothing was graded"
         )
@@ -291,7 +288,7 @@ def _check_one_row_each(owners: dict[str, Owner], rows: dict[str, Student | None
             claims.setdefault(f"row {row.key}" if row is not None else f"number {owner.number}", []).append(raw)
     if twice := [raws for raws in claims.values() if len(raws) > 1]:
         both = "; ".join(" and ".join(map(shown, raws)) for raws in twice)
-        raise BadSubmissions(f"several names belong to one student: {both}. Put each student's work under one name")
+        raise InputError(f"several names belong to one student: {both}. Put each student's work under one name")
 
 
 def _raw(absent: Student) -> str:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.console import say
-from ttutor.translation.commands.shared import plain_errors
+from ttutor.console import plain_errors, say
 
 if TYPE_CHECKING:
     from ttutor.pretrained.conversation import Conversation

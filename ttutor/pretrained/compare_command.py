@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ttutor.translation.commands.shared import plain_errors
+from ttutor.console import plain_errors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

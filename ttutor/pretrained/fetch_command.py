@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ttutor.console import say, teller
-from ttutor.translation.commands.shared import plain_errors
+from ttutor.console import plain_errors, say, teller
 
 
 def fetch(

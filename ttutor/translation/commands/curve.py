@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ttutor.translation.commands.shared import latest_run, plain_errors
+from ttutor.console import plain_errors
+from ttutor.translation.commands.shared import latest_run
 
 
 def curve(

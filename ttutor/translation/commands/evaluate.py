@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ttutor.console import say
-from ttutor.translation.commands.shared import Folder, latest_run, load_translator, plain_errors
+from ttutor.console import plain_errors, say
+from ttutor.translation.commands.shared import Folder, latest_run, load_translator
 
 if TYPE_CHECKING:
     from ttutor.translation.evaluation import Evaluation

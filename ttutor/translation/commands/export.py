@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.console import say
+from ttutor.console import plain_errors, say
 from ttutor.translation.commands.shared import (
     latest_run,
     load_translator,
-    plain_errors,
     runs_by_age,
     say_which_ships,
 )

@@ -1,15 +1,13 @@
-"""What several commands share: how they fail, and how they find and load the model of a run."""
+"""What several commands share: how they find and load the model of a run."""
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.console import fail, plain_output, say
+from ttutor.console import say
 
 if TYPE_CHECKING:
     from ttutor.translation.translator import EngineTranslator, Translator
@@ -18,18 +16,6 @@ DEFAULT_RUNS = Path("ttutor-runs")
 Folder = Annotated[
     Path | None, typer.Option(help="Folder of the run; default: the last one trained under ttutor-runs.")
 ]
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Say what is wrong in one message and leave with code 2; a traceback helps nobody who mistyped a path."""
-    from ttutor.errors import TtutorError
-
-    try:
-        with plain_output():
-            yield
-    except TtutorError as error:
-        fail(str(error))
 
 
 def load_translator(run: Path) -> "Translator":

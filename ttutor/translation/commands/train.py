@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ttutor.translation.commands.shared import plain_errors
+from ttutor.console import plain_errors
 
 
 def train(

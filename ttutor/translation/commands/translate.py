@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ttutor.console import say
-from ttutor.translation.commands.shared import Folder, plain_errors, with_engine
+from ttutor.console import plain_errors, say
+from ttutor.translation.commands.shared import Folder, with_engine
 
 if TYPE_CHECKING:
     from ttutor.translation.answer import Translation
