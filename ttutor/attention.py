@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.errors import ShapeError
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.names import answer_other_names, answers_other_names
 from ttutor.shapes import check_broadcasts, check_dtypes, check_shapes
 
@@ -65,7 +65,9 @@ def attention_weights(
     scores = einsum(
         query * scale, _for_each_head(key, query), "... queries d_head, ... keys d_head -> ... queries keys"
     )
-    allowed = both(mask, Mask(causal=causal, window=window)).materialise(n_queries, n_keys, device=query.device)
+    allowed = combine_masks(mask, Mask(causal=causal, window=window)).materialise(
+        n_queries, n_keys, device=query.device
+    )
     if bias is None and allowed is None:
         return scores.softmax(dim=-1)
     if bias is not None:

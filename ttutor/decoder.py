@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
-from ttutor.masks import CAUSAL, Mask, both
+from ttutor.masks import CAUSAL, Mask, combine_masks
 from ttutor.multihead import MultiHeadAttention
 from ttutor.names import AnsweringLayer, answer_other_names
 from ttutor.positions import Rotation
@@ -86,7 +86,7 @@ class DecoderLayer(AnsweringLayer, nn.Module):
         hidden = self.around_self_attention(
             hidden,
             lambda stream: self.self_attention(
-                stream, mask=both(CAUSAL, mask), cache=own, bias=bias, rotation=rotation
+                stream, mask=combine_masks(CAUSAL, mask), cache=own, bias=bias, rotation=rotation
             ),
         )
         if self.cross_attention is not None:

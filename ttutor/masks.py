@@ -18,7 +18,7 @@ from torch import Tensor
 from ttutor.names import answer_other_names, answers_other_names
 from ttutor.shapes import check_shapes
 
-__all__ = ["CAUSAL", "Mask", "as_mask", "both", "causal_mask", "lengths_mask", "padding_mask", "window_mask"]
+__all__ = ["CAUSAL", "Mask", "as_mask", "causal_mask", "combine_masks", "lengths_mask", "padding_mask", "window_mask"]
 
 
 @answers_other_names
@@ -144,7 +144,7 @@ class Mask:
 
     def __and__(self, other: "Mask | Bool[Tensor, '...'] | None") -> "Mask":
         """Both masks at once: a key is seen where both allow it."""
-        return both(self, other)
+        return combine_masks(self, other)
 
     __rand__ = __and__
 
@@ -165,11 +165,11 @@ class Mask:
         return drawn
 
 
-def both(first: "Mask | Bool[Tensor, '...'] | None", second: "Mask | Bool[Tensor, '...'] | None") -> Mask:
+def combine_masks(first: "Mask | Bool[Tensor, '...'] | None", second: "Mask | Bool[Tensor, '...'] | None") -> Mask:
     """Two masks at once, in whatever form they come: a key is seen where both allow it.
 
     Example:
-        >>> both(CAUSAL, torch.tensor([True, True, False])).materialise(3, 3).int()
+        >>> combine_masks(CAUSAL, torch.tensor([True, True, False])).materialise(3, 3).int()
         tensor([[1, 0, 0],
                 [1, 1, 0],
                 [1, 1, 0]], dtype=torch.int32)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 
 Attend = Callable[..., Tensor]
 
@@ -197,7 +197,9 @@ def rounding_of_what_cancels(inputs: Inputs, output: Tensor) -> float:
 
 def sees(case: Case, inputs: Inputs) -> Tensor:
     """Which queries see any key at all, ``batch heads queries 1``."""
-    drawn = both(inputs.keywords["mask"], None).materialise(case.n_queries, case.n_keys, device=inputs.query.device)
+    drawn = combine_masks(inputs.keywords["mask"], None).materialise(
+        case.n_queries, case.n_keys, device=inputs.query.device
+    )
     if drawn is None:
         drawn = torch.ones(case.n_queries, case.n_keys, dtype=torch.bool, device=inputs.query.device)
     everywhere = drawn.expand(case.batch, case.n_heads, case.n_queries, case.n_keys)

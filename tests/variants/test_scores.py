@@ -14,7 +14,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.errors import ShapeError
 from ttutor.inside import capture
 from ttutor.layers import RMSNorm
-from ttutor.masks import CAUSAL, Mask, both
+from ttutor.masks import CAUSAL, Mask, combine_masks
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RotaryPositions
 from ttutor.variants.scores import AttentionSinks, SoftCap, soft_cap
@@ -72,7 +72,7 @@ def test_equals_the_published_layer_and_in_chunks_with_a_cache(name, attend, win
     theirs, hidden = their_layer(name), torch.randn(2, N_TOKENS, D_MODEL, dtype=torch.float64)
     ours = our_layer(name, theirs, attend)
     real = torch.tensor([[True] * N_TOKENS, [False, False, *[True] * (N_TOKENS - 2)]])[:, None, None]
-    mask = both(CAUSAL, Mask(window=window, dense=real))
+    mask = combine_masks(CAUSAL, Mask(window=window, dense=real))
     angles = torch.arange(N_TOKENS)[:, None] * 10_000.0 ** (-torch.arange(0, D_HEAD, 2).double() / D_HEAD)
     # gpt-oss writes each angle once, the others twice.
     angles = angles[None] if name == "gpt-oss" else angles.repeat(1, 2)[None]
@@ -91,7 +91,7 @@ def test_equals_the_published_layer_and_in_chunks_with_a_cache(name, attend, win
 
     cache, parts = KeyValueCache(), []
     for start, end in ((0, 4), (4, 5), (5, N_TOKENS)):
-        part = both(Mask(causal=True, window=window), real[..., :end])
+        part = combine_masks(Mask(causal=True, window=window), real[..., :end])
         parts.append(ours(hidden[:, start:end], mask=part, cache=cache, rotation=rotary(positions[:, start:end])))
     torch.testing.assert_close(torch.cat(parts, dim=1), mine, **CLOSE)
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.errors import ShapeError
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.shapes import (
     check_dtypes,
     check_shapes,
@@ -137,7 +137,7 @@ def prepare(
     dropout: float,
 ) -> tuple[Mask, AttentionCall]:
     """The one mask that a backend gets, and the facts by which the backend is chosen, of tensors that fit together."""
-    structure = both(mask, Mask(causal=causal, window=window))
+    structure = combine_masks(mask, Mask(causal=causal, window=window))
     check_tensors(query, key, value, structure)
     structure = infer_key_lengths(structure, key)
     return structure, call_of(query, key, value, structure, bias=bias, dropout=dropout)
@@ -159,7 +159,7 @@ def infer_key_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head
     real = rearrange(dense, "batch 1 1 keys -> batch keys")
     if (real[:, 1:] > real[:, :-1]).any():  # a real key after padding: no length can say that
         return mask
-    return both(
+    return combine_masks(
         Mask(causal=mask.causal, window=mask.window, key_lengths=mask.key_lengths),
         Mask(key_lengths=real.sum(dim=-1)),
     )

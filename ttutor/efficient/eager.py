@@ -11,7 +11,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.shapes import check_broadcasts, has_free_sizes, has_values
 
 VECTOR = 16 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 8
@@ -38,7 +38,7 @@ def eager_attention(
     """
     n_queries, n_keys, n_kv_heads = query.shape[-2], key.shape[-2], key.shape[-3]
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    allowed = both(mask, Mask(causal=causal, window=window))
+    allowed = combine_masks(mask, Mask(causal=causal, window=window))
     grouped = rearrange(
         query * scale,
         "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head",

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ttutor.efficient.attention_call import AttentionCall
 from ttutor.errors import SettingError
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.shapes import check_broadcasts
 
 
@@ -53,7 +53,7 @@ def flex_attention(
 
     if dropout > 0:
         raise SettingError(f"FlexAttention has no dropout, but dropout is {dropout}")
-    structure = both(mask, Mask(causal=causal, window=window))
+    structure = combine_masks(mask, Mask(causal=causal, window=window))
     batch, n_heads, n_queries, _ = query.shape
     n_keys = key.shape[-2]
     for name, table in (("mask", structure.dense), ("bias", bias)):

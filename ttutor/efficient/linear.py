@@ -21,7 +21,7 @@ from ttutor.efficient.features import FeatureMap, elu_features
 from ttutor.efficient.linear_state import SPREAD, LinearState, absorb, divide, empty_state, look_up, prepare, relative
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
 from ttutor.errors import SettingError
-from ttutor.masks import Mask, both, causal_mask
+from ttutor.masks import Mask, causal_mask, combine_masks
 
 CHUNK = 128
 
@@ -61,7 +61,7 @@ def linear_attention(
         >>> linear_attention(query, torch.ones(1, 1, 4, 2), torch.arange(4.0).reshape(1, 1, 4, 1))
         tensor([[[[1.5000]]]])
     """
-    structure = both(mask, Mask(causal=causal, window=window))
+    structure = combine_masks(mask, Mask(causal=causal, window=window))
     if structure.window is not None or bias is not None or dropout > 0 or not is_same_for_all_queries(structure.dense):
         raise SettingError(
             "linear attention sums over the keys once for all queries: it takes causal masks and padding, but no "

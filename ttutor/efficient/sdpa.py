@@ -14,7 +14,7 @@ from torch import Tensor
 from ttutor.efficient.attention_call import AttentionCall, call_of
 from ttutor.efficient.derivatives import once_differentiable
 from ttutor.efficient.eager import eager_attention
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.shapes import check_broadcasts
 
 WORTH_A_CALL = 128 * 128  # scores of one head that are worth a kernel call of their own, on a CPU
@@ -50,7 +50,7 @@ def sdpa_attention(
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries d_value"]:
     """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, in a fused kernel."""
-    structure = both(mask, Mask(causal=causal, window=window))
+    structure = combine_masks(mask, Mask(causal=causal, window=window))
     form = mask_form(call_of(query, key, value, structure, bias=bias))
     if form == "rows" and structure.key_lengths is not None:
         lengths = structure.key_lengths.clamp(0, key.shape[-2])

@@ -25,7 +25,7 @@ from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.efficient.sparse_masks import NO_BLOCK, check_sizes
 from ttutor.efficient.window import block_kernel
 from ttutor.errors import SettingError
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 
 
 def sparse_attention(
@@ -63,7 +63,7 @@ def sparse_attention(
         >>> sparse_attention(tokens, tokens, tokens, window=32, n_global=4, random_blocks=blocks).shape
         torch.Size([1, 2, 1000, 8])
     """
-    structure = both(mask, Mask(causal=causal))
+    structure = combine_masks(mask, Mask(causal=causal))
     if structure.window is not None or bias is not None or not is_same_for_all_queries(structure.dense):
         raise SettingError(
             "sparse attention builds its own mask: it takes causal masks and padding besides, but no second window, "

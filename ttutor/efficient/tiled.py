@@ -22,7 +22,7 @@ from torch import Tensor
 from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.derivatives import once_differentiable
 from ttutor.errors import SettingError
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.shapes import check_broadcasts, has_values
 
 QUERY_BLOCK, KEY_BLOCK = 256, 512
@@ -68,7 +68,7 @@ def tiled_attention(
     if bias is not None and bias.requires_grad and torch.is_grad_enabled():
         raise SettingError("tiled attention gives no gradient to a bias: detach it, or use another backend")
     scores_shape = (*query.shape[:-1], key.shape[-2])
-    structure = both(mask, Mask(causal=causal, window=window))
+    structure = combine_masks(mask, Mask(causal=causal, window=window))
     for name, tensor in (("mask", structure.dense), ("bias", bias)):
         if tensor is not None:
             check_broadcasts(name, tensor, scores_shape)

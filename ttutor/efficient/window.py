@@ -18,7 +18,7 @@ from ttutor.efficient.attention_call import HALF, AttentionCall
 from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.errors import SettingError
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 
 
 def unsupported_reason(call: AttentionCall) -> str | None:
@@ -45,7 +45,7 @@ def window_attention(
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries d_value"]:
     """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, where there is a window."""
-    structure = both(mask, Mask(causal=causal, window=window))
+    structure = combine_masks(mask, Mask(causal=causal, window=window))
     if structure.window is None or structure.dense is not None or bias is not None:
         raise SettingError(
             "window attention needs a window, and takes neither a dense mask nor a bias, but "

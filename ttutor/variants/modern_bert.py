@@ -19,7 +19,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.embeddings import TokenEmbedding
 from ttutor.encoder import EncoderLayer
 from ttutor.layers import GatedFeedForward, LayerNorm
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.multihead import MultiHeadAttention
 from ttutor.names import AnsweringModel
 from ttutor.positions import RotaryPositions
@@ -134,7 +134,7 @@ class ModernBERT(AnsweringModel, nn.Module):
         places = rearrange(torch.arange(token_ids.shape[-1], device=token_ids.device), "tokens -> 1 tokens")
         real = Mask(dense=rearrange(is_real, "batch tokens -> batch 1 1 tokens"))
         of_global = (real, self.rotary(places))
-        of_local = (both(real, Mask(window=self.config.window)), self.local_rotary(places))
+        of_local = (combine_masks(real, Mask(window=self.config.window)), self.local_rotary(places))
         hidden = self.norm(self.embedding(token_ids))
         for number, layer in enumerate(self.layers):
             mask, rotation = of_local if number % self.config.global_every else of_global

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.masks import Mask, both
+from ttutor.masks import Mask, combine_masks
 from ttutor.shapes import check_broadcasts
 
 __all__ = ["AttentionSinks", "SoftCap", "soft_cap"]
@@ -134,7 +134,9 @@ class AttentionSinks(nn.Module):
     ) -> Float[Tensor, "batch heads queries d_value"]:
         """The blend of values; arguments as for `ttutor.attention.scaled_dot_product_attention`."""
         n_queries, n_keys = query.shape[-2], key.shape[-2]
-        allowed = both(mask, Mask(causal=causal, window=window)).materialise(n_queries, n_keys, device=query.device)
+        allowed = combine_masks(mask, Mask(causal=causal, window=window)).materialise(
+            n_queries, n_keys, device=query.device
+        )
         if allowed is not None:  # everybody sees the sink, however far the window reaches
             check_broadcasts("mask", allowed, (*query.shape[:-1], n_keys))
             allowed = _with_column(allowed.expand(*allowed.shape[:-1], n_keys), True)

@@ -15,7 +15,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.embeddings import TokenEmbedding, extend_cache
 from ttutor.generation import DecoderOnly
 from ttutor.layers import ClampedFeedForward, GatedFeedForward, OutputNorm, PreNorm, RMSNorm, SandwichNorm
-from ttutor.masks import CAUSAL, Mask, both
+from ttutor.masks import CAUSAL, Mask, combine_masks
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RotaryPositions, RotaryScaling, Rotation, rotary_frequencies
 from ttutor.positions.scaling import YarnScaling
@@ -75,7 +75,8 @@ class DecoderBlock(nn.Module):
         """
         own = None if cache is None else cache.self_attention
         hidden = self.around_self_attention(
-            hidden, lambda stream: self.self_attention(stream, mask=both(CAUSAL, mask), cache=own, rotation=rotation)
+            hidden,
+            lambda stream: self.self_attention(stream, mask=combine_masks(CAUSAL, mask), cache=own, rotation=rotation),
         )
         return self.around_feed_forward(hidden, self.feed_forward)
 

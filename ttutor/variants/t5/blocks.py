@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.layers import FeedForward, GatedFeedForward, PreNorm, RMSNorm
-from ttutor.masks import CAUSAL, Mask, both
+from ttutor.masks import CAUSAL, Mask, combine_masks
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RelativePositions
 from ttutor.variants.t5.config import FEED_FORWARDS
@@ -152,7 +152,7 @@ class T5Stack(nn.Module):
             memory_mask: which tokens of the memory are real.
             cache: earlier tokens; its `extend` must have been called for these ones.
         """
-        mask = mask if self.positions.is_bidirectional else both(CAUSAL, mask)
+        mask = mask if self.positions.is_bidirectional else combine_masks(CAUSAL, mask)
         bias = self.positions(positions, positions if cache is None else cache.positions())
         hidden = self.dropout(hidden)
         for layer, layer_cache in zip(self.layers, layer_caches(cache, len(self.layers)), strict=True):
