@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.require import missing
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
 gc.disable()  # while tests are collected, when nearly nothing is thrown away
@@ -60,6 +62,18 @@ def ttutor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_readers_run_it: N
         return result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def transformers() -> ModuleType:
+    """Hugging Face's library, its remarks on random models out of the way; what asks for it is skipped without."""
+    try:
+        import transformers
+    except ModuleNotFoundError:
+        missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import doctest
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox
 from ttutor.pretrained import PUBLISHED
 from ttutor.training.recipe import TrainingRecipe
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # before a recipe imports transformers
 BOOK = Path(__file__).resolve().parents[2] / "book"
 PAGES = [page.removeprefix("book/") for page in read_toc() if page.startswith("book/api-")]
 BLOCK = re.compile(r"^```(?:\{code-block\} )?\w+\n(?::caption: (?P<file>\S+)\n)?(?P<code>.*?)^```$", re.M | re.S)
@@ -40,15 +38,10 @@ def recipes(page: str) -> list[str]:
 
 
 @pytest.fixture
-def what_it_needs(page: str) -> Iterator[None]:
+def what_it_needs(page: str, request: pytest.FixtureRequest) -> Iterator[None]:
     """What not every machine has; and what a recipe leaves in this process is taken away afterwards."""
     if page == "api-interop":
-        try:
-            from transformers import logging
-        except ModuleNotFoundError:
-            missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
+        request.getfixturevalue("transformers")
     if page == "api-pretrained" and set(PUBLISHED["minilm"].faults().values()) == {"missing"}:
         missing("pretrained", "minilm is not on this machine: get it by `ttutor fetch minilm`")
     if page == "api-grading" and (why := Sandbox(BUBBLEWRAP).problem()):

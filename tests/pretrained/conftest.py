@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
 
 import pytest
 

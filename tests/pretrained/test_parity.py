@@ -5,24 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.require import missing
 from ttutor.interop import to_huggingface
 from ttutor.pretrained import Pretrained, models_root, sentence_vectors
 
 TEXT = "The capital of France is Paris, and the capital of Germany is Berlin. 17 + 25 ="
 BEST = {216: 18.5529, 4649: 13.1933, 7042: 12.5345, 4521: 12.4171, 253: 12.2910}
 """The five largest logits after it, as transformers 5.23 computed them from its own reading of the file."""
-
-
-@pytest.fixture(scope="module")
-def transformers():
-    try:
-        import transformers
-    except ModuleNotFoundError:
-        missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    return transformers
 
 
 @torch.inference_mode()
