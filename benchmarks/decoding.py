@@ -1,17 +1,19 @@
 """How fast the translator translates, beside other toolkits with the same weights, all in one run.
 
-    TTUTOR_DATA=path/to/data python benchmarks/decoding.py [--run FOLDER] [--rounds 3] [--sections ...] [--quick]
+    TTUTOR_DATA=path/to/data python benchmarks/decoding.py [--run FOLDER] [--sentences 512] [--rounds 3]
+        [--sections cpu wall memory] [--quick]
 
-Transformer-Tiny, the thousand sentences of Multi30k's test_2016_flickr, greedily and with a beam of five. Peers
+Transformer-Tiny, the sentences of Multi30k's test_2016_flickr, greedily and with a beam of five. Peers
 (`benchmarks/README.md` tells how to install them; one that is missing is named in the result with the reason):
 CTranslate2 in float32 and int8, Hugging Face's `generate`, JoeyNMT, and a tutorial's loop over ``nn.Transformer``. All
-get the weights of the run in FOLDER; where there is none, the preset multi30k-short is trained there first. What is
-measured goes from token ids to token ids.
+get the weights of the translator that ships, or of the run in FOLDER. What is measured goes from token ids to token
+ids.
 
 - cpu: output tokens by second of one processor core (process CPU time, one thread), each at the best of the batch sizes
   tried, in turn within each round; ratios within a round. The two that keep no cache, many times slower, translate an
   eighth of the sentences in each round, and are compared with ours on the same eighth.
-- wall: the same, and sentences, by second of wall clock with two threads, of those that keep a cache.
+- wall: the same, and sentences, by second of wall clock with two threads, of those that keep a cache. Ours and
+  CTranslate2 translate two batches side by side, one thread each.
   Beside both stand BLEU, and how many of the translations are ours, word for word.
 - memory: the peak resident size of a fresh process that translates 128 sentences with the beam.
 
@@ -40,7 +42,7 @@ from experiments import _record
 from ttutor.corpora.corpus import read_aligned
 from ttutor.corpora.datasets import find_dataset
 from ttutor.translation.evaluation import evaluate
-from ttutor.translation.training_command import TrainingRequest, run
+from ttutor.translation.packed import load_default
 from ttutor.translation.translator import Translator
 
 BENCHMARKS = Path(__file__).resolve().parent
@@ -53,22 +55,18 @@ BLOCK = 64
 """Sentences of like length that stay together where only a part is translated."""
 
 SLOW_SHARE = 8
-PRESET = "multi30k-short"
 
 
 class Work:
     """What all of them translate, and the model that all of them have.
 
     Args:
-        folder: of a run of `ttutor train`; made where it is not there.
+        folder: of a run of `ttutor train`; the translator that ships when left out.
         n_sentences: how many of the test set, from the first on; all when left out.
     """
 
-    def __init__(self, folder: Path, n_sentences: int | None = None) -> None:
-        if not folder.exists():
-            print(f"there is no run in {folder.name}: training {PRESET} there first, for some minutes", flush=True)
-            run(TrainingRequest(preset=PRESET, out=folder))
-        self.translator = Translator.load(folder)
+    def __init__(self, folder: Path | None = None, n_sentences: int | None = None) -> None:
+        self.translator = Translator.load(folder) if folder else load_default()
         pairs = read_aligned(*find_dataset("multi30k", "en-de", None)["test"])[:n_sentences]
         prepared = [self.translator.style.prepare(source) for source, _ in pairs]
         tokenizer = self.translator.tokenizer
@@ -240,7 +238,8 @@ def print_peak(work: Work, name: str) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--run", type=Path, default=Path("ttutor-runs") / PRESET, help="folder of a trained model")
+    parser.add_argument("--run", type=Path, help="folder of a trained model (default: the translator that ships)")
+    parser.add_argument("--sentences", type=int, help="only the first so many")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
     parser.add_argument("--quick", action="store_true", help="32 sentences, nothing written: to see whether it runs")
@@ -253,10 +252,11 @@ def main() -> None:
     options = arguments()
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.set_num_threads(1)
-    work = Work(options.run, 32 if options.quick else None)
+    work = Work(options.run, 32 if options.quick else options.sentences)
     if options.peak_of:
         return print_peak(work, options.peak_of)
-    given = ["--run", str(options.run), *(["--quick"] if options.quick else [])]
+    given = [*(["--run", str(options.run)] if options.run else []), *(["--quick"] if options.quick else [])]
+    some = f" --sentences {options.sentences}" if options.sentences else ""
     sections = {"cpu": cpu, "wall": wall, "memory": partial(memory, arguments=given)}
     found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and not options.quick else {}
     for name in options.sections:
@@ -264,7 +264,7 @@ def main() -> None:
         started = time.monotonic()
         figures = sections[name](work, 1 if options.quick else options.rounds)
         found[name] = {
-            "command": f"python benchmarks/decoding.py --sections {name} --rounds {options.rounds}",
+            "command": f"python benchmarks/decoding.py --sections {name} --rounds {options.rounds}{some}",
             "minutes": round((time.monotonic() - started) / 60, 1),
             "machine": _record.machine() | {"load_average": [round(load, 1) for load in os.getloadavg()]},
             "versions": versions(),
