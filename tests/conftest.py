@@ -45,6 +45,16 @@ def as_readers_run_it() -> Iterator[None]:
 
 
 @pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For this test PyTorch has two threads, and nobody has asked for another number."""
+    before = torch.get_num_threads()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def ttutor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_readers_run_it: None) -> Callable:
     """Run `ttutor` with these arguments in an empty folder; returns its result, which never is a traceback."""
     from typer.testing import CliRunner

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ttutor.device import choose_device, half_precision
+from ttutor.device import WORTH_A_THREAD, choose_device, choose_threads, half_precision
 
 
 def pretend(monkeypatch, *, cuda=0, mps=False, capability=(9, 0)):
@@ -51,3 +51,9 @@ def test_half_precision_of_gpus(monkeypatch, device, capability, expected):
 def test_half_precision_of_cpus(monkeypatch, has_it):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has_it}, raising=False)
     assert half_precision("cpu") == (torch.bfloat16 if has_it else None)
+
+
+def test_small_products_have_one_thread_unless_somebody_wishes_otherwise(monkeypatch, two_threads):
+    assert [choose_threads(size) for size in (0, WORTH_A_THREAD - 1, WORTH_A_THREAD)] == [1, 1, 2]
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert choose_threads(0) == 2

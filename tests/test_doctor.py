@@ -31,6 +31,18 @@ def test_every_requirement_of_the_metadata_is_looked_at() -> None:
     assert {"torch", "pytest"} <= looked_at
 
 
+@pytest.mark.parametrize(
+    ("n_threads", "wish", "said"),
+    [
+        (3, "3", "3, since OMP_NUM_THREADS is 3"),
+        (1, None, "1, since there is one core"),
+        (2, None, "2: translate and train work on so many batches side by side; 1 for chat,"),
+    ],
+)
+def test_the_number_of_threads_is_said_with_its_reason(n_threads: int, wish: str | None, said: str) -> None:
+    assert doctor.survey_threads(n_threads, wish).startswith(said)
+
+
 def test_each_attention_backend_says_whether_it_can_run_here() -> None:
     report = examine()
     assert set(report.attention) == set(BACKENDS)

@@ -1,14 +1,18 @@
-"""The device to work on, and the number format in which its matrix products run fast."""
+"""The device to work on, the number format in which its products run fast, and how many threads share them."""
 
+import os
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["choose_device", "half_precision", "to_device"]
+__all__ = ["choose_device", "choose_threads", "half_precision", "to_device"]
 
 BF16_FEATURES = ("avx512_bf16", "amx_bf16")
 """Instructions that multiply bfloat16; without them a CPU converts back and forth, and half precision is slower."""
+
+WORTH_A_THREAD = 2**29
+"""Multiplications of a product from which a second thread pays where other programs run, too."""
 
 
 def choose_device(wanted: str = "auto") -> torch.device:
@@ -33,6 +37,24 @@ def choose_device(wanted: str = "auto") -> torch.device:
     if name not in there:
         raise ValueError(f"there is no device {wanted!r} here; there is {', '.join(there)}")
     return device
+
+
+def choose_threads(multiplications: int = 0) -> int:
+    """How many threads of a CPU should share products of so many multiplications.
+
+    Threads that share a product wait for one another at its end. Where another program uses a core, one of them gets
+    only a part of it, and all wait, thousands of times a second if the products are small. So these have one thread,
+    and large ones as many as PyTorch has. ``OMP_NUM_THREADS``, where it is set, decides alone.
+
+    Args:
+        multiplications: of the largest product in a layer: its rows times the numbers in its weight matrix.
+
+    Example:
+        >>> choose_threads(2**30) == torch.get_num_threads()
+        True
+    """
+    is_small = multiplications < WORTH_A_THREAD and "OMP_NUM_THREADS" not in os.environ
+    return 1 if is_small else torch.get_num_threads()
 
 
 def half_precision(device: torch.device | str) -> torch.dtype | None:

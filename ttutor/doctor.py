@@ -136,13 +136,24 @@ def survey_torch() -> dict[str, str]:
     found = {
         "version": torch.__version__,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "threads": str(torch.get_num_threads()),
-        "translation": f"{torch.get_num_threads()} batches side by side, each on one thread",
+        "threads": survey_threads(torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")),
     }
     if torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30
         return found | {"device": "cuda", "gpu": f"{torch.cuda.get_device_name(0)}, {memory:.0f} GiB"}
     return found | {"device": "mps" if torch.backends.mps.is_available() else "cpu"}
+
+
+def survey_threads(n_threads: int, wish: str | None) -> str:
+    """Return how many threads a command takes, and why; ``wish`` is ``OMP_NUM_THREADS``."""
+    if wish is not None:
+        return f"{n_threads}, since OMP_NUM_THREADS is {wish}"
+    if n_threads == 1:
+        return "1, since there is one core"
+    return (
+        f"{n_threads}: translate and train work on so many batches side by side; 1 for chat, check and gpt up to size "
+        "small, whose products are too small to share where other programs run (OMP_NUM_THREADS sets another number)"
+    )
 
 
 def survey_attention(torch: dict[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import re
 
 import platformdirs
 import pytest
+import torch
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -232,3 +233,8 @@ def test_damaged_progress_is_said_and_not_overwritten(ttutor, work, tmp_path) ->
     for arguments in (("exercises",), ("check", "my_work.py")):
         assert "progress.json is damaged: delete it" in ttutor(*arguments, code=2).output
     assert (tmp_path / "kept" / "progress.json").read_text() == "[]"
+
+
+def test_answers_are_checked_on_one_thread(ttutor, work, two_threads) -> None:
+    ttutor("check", "my_work.py", "attention.softmax")
+    assert torch.get_num_threads() == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ttutor.device import choose_threads
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.language_model import SIZES, TextTraining, continue_text, load_language_model
 from ttutor.language_model.text_training import LEARNING_RATES
@@ -135,3 +136,11 @@ def test_the_command_trains_refuses_to_overwrite_and_writes(ttutor, tmp_path: Pa
     assert "--overwrite" in ttutor("gpt", str(path), *options, code=2).output
     assert ttutor("gpt", "--out", str(out), "--prompt", "The hen", "--length", "8").output.startswith("The hen")
     assert "ttutor gpt my.txt" in ttutor("gpt", code=2).output
+
+
+def test_sizes_up_to_small_train_on_one_thread_and_medium_on_all(ttutor, tmp_path: Path, two_threads: None) -> None:
+    n_threads = {size: choose_threads(TextTraining(40 * TEXT, size=size, steps=1).largest_product()) for size in SIZES}
+    assert n_threads == {"tiny": 1, "small": 1, "medium": 2}
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    ttutor("gpt", "my.txt", "--size", "tiny", "--steps", "1", "--quiet")
+    assert torch.get_num_threads() == 1

@@ -104,6 +104,11 @@ def test_what_cannot_converse_is_refused(tiny: Pretrained) -> None:
         ChatTemplate("{{ messages.__class__.__mro__ }}{{ ''.__class__.__mro__[1].__subclasses__() }}").render([])
 
 
+def test_a_small_model_writes_on_one_thread(ttutor: Callable, tiny_file: Path, two_threads: None) -> None:
+    ttutor("chat", "--model", tiny_file, "--longest-answer", 4, "THE")
+    assert torch.get_num_threads() == 1
+
+
 def test_the_command_answers_an_argument_or_a_pipe(ttutor: Callable, tiny_file: Path) -> None:
     asked = ttutor("chat", "--model", tiny_file, "--longest-answer", 4, "THE", "THE")
     assert "[cut after 4 tokens; --longest-answer allows more]" in asked.stderr

@@ -13,7 +13,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.generation import next_token
 from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.transformer import Transformer, TransformerConfig
-from ttutor.translation import engine
+from ttutor.translation import engine, fast_decoder
 from ttutor.translation.engine import OwnEngine
 from ttutor.translation.fast_decoder import FastTransformer, can_be_fast
 
@@ -68,6 +68,21 @@ def test_a_fast_decoder_takes_the_steps_of_the_decoder():
             torch.testing.assert_close(found, expected)
             for state in (plain_state, fast_state):
                 state.select(rows[: 2 if step == 5 else None])
+
+
+def test_in_half_precision_large_products_are_rounded_and_small_ones_are_not(monkeypatch):
+    model = random_translator(seed=3)
+    exact, rounded = FastTransformer(model), FastTransformer(model, torch.bfloat16)
+    hidden = torch.randn(10, model.config.d_model)
+    with torch.inference_mode():
+        expected = exact.project(hidden)
+        assert torch.equal(rounded.project(hidden), expected)  # far below the size from which rounding pays
+        monkeypatch.setattr(fast_decoder, "WORTH_ROUNDING", expected.numel() * model.config.d_model)
+        assert torch.equal(rounded.project(hidden[:9]), exact.project(hidden[:9]))
+        found = rounded.project(hidden)
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, expected)
+    torch.testing.assert_close(found, expected, atol=0.05, rtol=0.02)  # eight bits of each factor
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -88,12 +88,16 @@ def check_file(
     seed: Annotated[int, typer.Option(help="Choose other inputs.")] = 0,
 ) -> None:
     """Check the answers in a file: every function or class that is called as an exercise's stub (or my_...)."""
+    import torch
+
+    from ttutor.device import choose_threads
     from ttutor.exercises.checking import check
     from ttutor.exercises.loading import read_work
     from ttutor.exercises.progress import progress_file, record
     from ttutor.exercises.result import Result
 
     with plain_errors():
+        torch.set_num_threads(choose_threads())  # what exercises are tried with is small
         chosen = _chosen(only or [])
         work = read_work(path)
         for sentence in work.skipped:

@@ -40,8 +40,12 @@ def gpt(
 
 
 def _write(folder: Path, prompt: str, length: int, temperature: float, top_p: float, seed: int) -> None:
+    import torch
+
+    from ttutor.device import choose_threads
     from ttutor.language_model.model_folder import continue_text, load_language_model
 
+    torch.set_num_threads(choose_threads())  # one token at a time
     pieces = continue_text(
         load_language_model(folder), prompt, max_new_tokens=length, temperature=temperature, top_p=top_p, seed=seed
     )
@@ -63,7 +67,10 @@ def _train(
     overwrite: bool,
     quiet: bool,
 ) -> None:
+    import torch
+
     from ttutor.corpora.text_files import open_text, read_groups
+    from ttutor.device import choose_threads
     from ttutor.errors import FileError
     from ttutor.language_model.model_folder import WEIGHTS
     from ttutor.language_model.text_training import TextTraining
@@ -73,6 +80,7 @@ def _train(
     with open_text(text) as stream:
         read = "".join(f"{line}\n" for group in read_groups(stream, str(text)) for line in group)
     training = TextTraining(read, folder, size=size, minutes=minutes, steps=steps, seed=seed)
+    torch.set_num_threads(choose_threads(training.largest_product()))
     if resume:
         for message in training.resume():
             say(f"Warning: {message}; the checkpoint before it is used.", error=True)

@@ -152,6 +152,10 @@ class TextTraining:
         starts = torch.randint(len(self.token_ids) - window, (n_windows,), generator=generator)
         return torch.stack([self.token_ids[start : start + window + 1] for start in starts.tolist()])
 
+    def largest_product(self) -> int:
+        """Multiplications of the largest product in a layer, by which `ttutor.device.choose_threads` decides."""
+        return TOKENS_PER_STEP * self.model.config.d_model * self.model.config.d_ff
+
     def training_step(self, learning_rate: float) -> float:
         """One update of the weights; returns the loss before it, in nats a token."""
         windows = self.batch(self.step)

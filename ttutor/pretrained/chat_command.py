@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -62,6 +62,7 @@ def _open(
 ) -> "Conversation":
     import torch
 
+    from ttutor.device import choose_threads
     from ttutor.errors import SettingError
     from ttutor.generation import Sampler, most_probable
     from ttutor.generation.streaming import Choose
@@ -77,6 +78,8 @@ def _open(
     elif top_p != 1:
         raise SettingError("--top-p limits what is drawn, but at temperature 0 nothing is: give --temperature, too")
     opened = load("smollm2" if model is None else model)
+    config: Any = opened.model.config
+    torch.set_num_threads(choose_threads(config.d_model * config.d_ff))
     return Conversation(opened, system=system, choose=choose, longest_answer=longest_answer, eight_bits=True)
 
 

@@ -38,6 +38,10 @@ MAX_SLACK = 1.25
 """How many times as many tokens as anybody sees may be kept, before those that nobody sees are dropped."""
 
 
+WORTH_ROUNDING = 2**23
+"""Multiplications below which a product in half precision takes longer than in float32, since oneDNN prepares each."""
+
+
 def can_be_fast(model: Transformer) -> bool:
     """Whether a model is what its config says, in float32 on a CPU, and nobody watches its parts or has changed one."""
     parts = list(model.modules())
@@ -69,7 +73,7 @@ class FastTransformer(nn.Module):
 
     Args:
         model: in float32, as its config says; its weights must not change from now on.
-        dtype: the number format of the matrix products.
+        dtype: the number format of the matrix products; small ones stay in float32, where they are faster.
     """
 
     def __init__(self, model: Transformer, dtype: torch.dtype = torch.float32) -> None:
@@ -309,8 +313,15 @@ def _product(dtype: torch.dtype, *maps: nn.Linear, scale: float = 1.0) -> Any:
     biases = [
         linear.bias.detach() * factor for linear, factor in zip(maps, factors, strict=True) if linear.bias is not None
     ]
-    bias = torch.cat(biases).to(dtype) if biases else None
-    by_column = weight.to(dtype).t().contiguous().t()
+    bias = torch.cat(biases) if biases else None
+    by_column = weight.t().contiguous().t()
     if dtype == torch.float32:
         return lambda hidden: functional.linear(hidden, by_column, bias)
-    return lambda hidden: functional.linear(hidden.to(dtype), by_column, bias).float()
+    rounded, rounded_bias = by_column.to(dtype), bias if bias is None else bias.to(dtype)
+
+    def multiply(hidden: Tensor) -> Tensor:
+        if len(rounded) * hidden.numel() < WORTH_ROUNDING:
+            return functional.linear(hidden, by_column, bias)
+        return functional.linear(hidden.to(dtype), rounded, rounded_bias).float()
+
+    return multiply
