@@ -138,7 +138,7 @@ def test_the_command_trains_refuses_to_overwrite_and_writes(ttutor, tmp_path: Pa
     assert "ttutor gpt my.txt" in ttutor("gpt", code=2).output
 
 
-def test_a_small_model_is_trained_on_one_thread_and_a_medium_one_on_all(ttutor, tmp_path: Path, two_threads: None) -> None:
+def test_a_small_model_trains_on_one_thread_and_a_medium_one_on_all(ttutor, tmp_path: Path, two_threads: None) -> None:
     trainings = [TextTraining(20 * TEXT, size=size, steps=1) for size in ("small", "medium")]
     assert [choose_threads(training.largest_product()) for training in trainings] == [1, 2]
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
