@@ -99,4 +99,4 @@ def test_the_playground_learns_to_reverse_and_fails_without_positions(
 ) -> None:
     engine.open(PlaygroundExplorer(positions=positions).save(tmp_path / "page.html").as_uri())
     assert engine.run(MOUNTED) == []
-    assert engine.run(LEARNED).startswith(f"{outcome} After 300 steps seed 1 has ")
+    assert engine.run(LEARNED).startswith(f"{outcome} After 300 steps it has ")

@@ -21,6 +21,7 @@ from tests.widgets.figure import HOSTILE, in_browser, numbers, spoken, whole_tex
 from ttutor import assets
 from ttutor.widgets import PlaygroundExplorer
 from ttutor.widgets.playground import CAUSAL, TASKS, USUAL_RATE, engine_source, key_of
+from ttutor.widgets.static import _read
 
 WIDTH = 32
 ALL = {"positions": True, "causal": False, "heads": 2, "skips": True, "norm": True, "layers": 1}
@@ -306,6 +307,8 @@ def test_what_is_called_right_is_right_and_nothing_that_is_kept_back_is_trained_
         rows = {tuple(row) for batch, _ in batches for row in np.reshape(batch, (-1, length)).tolist()}
         assert rows.isdisjoint(map(tuple, np.reshape(tested, (-1, length)).tolist()))
     if task == "sum":  # 3 + 5 is kept back with 5 + 3
+        assert len({tuple(row) for row in np.reshape(tested, (-1, length)).tolist()}) == len(kept)
+        assert engine.evaluate("engine.tasks.sum.kept") == len(kept)
         assert kept == {" ".join([b, plus, a, equals]) for a, plus, b, equals in map(str.split, kept)}
 
 
@@ -344,6 +347,182 @@ def test_a_recorded_training_comes_out_again(engine: Page) -> None:
         assert again == pytest.approx(right[key_of(task, **parts, rate=USUAL_RATE)][0], abs=tolerance)
 
 
+# ---------------------------------------------------------------- what is said of a training
+
+
+VERDICT = "([source, given]) => new Function(`${source}; return verdictOf`)()(given)"
+GOAL = 300
+SHARES = dict[int, float | tuple[float, float]]
+"""The share right at steps of a training; two where its parts changed, before and after it."""
+
+
+def training(task: str, right: SHARES, *, seen: SHARES | None = None, changes: Any = (), **more: Any) -> dict[str, Any]:
+    """A training as the figure keeps it; `changes` are steps, what changes of the parts there, and of the rate."""
+    usual = ALL | {"causal": task in CAUSAL}
+    made = [[0, usual, USUAL_RATE]]
+    for step, changed, *rate in changes:
+        made.append([step, made[-1][1] | changed, *(rate or [made[-1][2]])])
+    if changes and changes[0][0] == 0:
+        made = made[1:]
+    points = [(step, share) for step, here in right.items() for share in (here if isinstance(here, tuple) else (here,))]
+    steps, shares = zip(*points, strict=True)
+    trained = [(seen or {}).get(step, share) for step, share in points]
+    run = {"id": 1, "task": task, "seed": 1, "guess": "yes", "done": steps[-1], "steps": steps, "right": shares}
+    return run | {"seen": trained, "loss": [0.5] * len(steps), "changes": made, "beside": None} | more
+
+
+@pytest.fixture
+def verdict(engine: Page) -> Any:
+    """What is said of a training: the outcome, and the rest."""
+    source = re.sub(r"^export ", "", _read("playground_words"), flags=re.MULTILINE)
+
+    def ask(
+        run: dict[str, Any], *, goal: int = GOAL, simplest: float = 0.2, parts: Any = None, **more: Any
+    ) -> list[str]:
+        now = {"parts": parts or run["changes"][-1][1:], "right": run["right"][-1]} | more.pop("now", {})
+        given = {"run": run, "now": now, "goal": goal, "simplest": simplest} | more
+        return [words.replace("\u00a0", " ") for words in engine.evaluate(VERDICT, [source, given])]
+
+    return ask
+
+
+OUT, BACK = {"positions": False}, {"positions": True}
+
+
+@in_browser
+def test_the_verdict_scores_a_guess_of_a_training_whose_parts_stayed(verdict: Any) -> None:
+    outcome, rest = verdict(training("reverse", {0: 0.05, 300: 1}), recorded=[1, 1, 1, 1, 1])
+    assert outcome == "It learns, as you guessed."
+    assert rest == (
+        "After 300 steps it has 100 % of the new letters right. "
+        "Five other random starts, recorded: 100 % each after 300 steps. Now take the positions out."
+    )
+    outcome, rest = verdict(training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)]), recorded=[0.191, 0.236])
+    assert outcome == "It fails, and you guessed otherwise."
+    assert "recorded: 19 to 24 % after 300 steps. A place does not know which place it is" in rest
+    assert "take the positions out" not in rest
+
+
+@in_browser
+def test_the_verdict_of_parts_taken_out_after_learning_tells_both_steps(verdict: Any) -> None:
+    run = training("reverse", {0: 0.05, 300: (1, 0.17), 600: 0.2}, changes=[(300, OUT)])
+    outcome, rest = verdict(run)
+    assert outcome == "With all parts it had learned; without positions it has lost it."
+    assert rest == (
+        "At step 300, with all parts: 100 %. At step 600, without positions since 300: 20 %. "
+        "No recorded run changed its parts on the way."
+    )
+    run = training("reverse", {300: (1, 0.9), 600: 1}, changes=[(300, {"skips": False})])
+    assert verdict(run)[0] == "With all parts it had learned; without skips it still can."
+    run = training("reverse", {300: (0.2, 0.1), 600: 1}, changes=[(0, OUT), (300, BACK)])
+    assert verdict(run)[0] == "Without positions it had failed; with positions it has learned."
+    run = training("reverse", {300: 0.2, 600: 1}, changes=[(0, {}, 0.0003), (300, {}, 0.003)])
+    assert verdict(run)[0] == "With all parts it had failed; at a usual learning rate it has learned."
+
+
+@in_browser
+def test_the_verdict_of_a_part_out_and_back_scores_no_guess_and_gives_no_advice(verdict: Any) -> None:
+    run = training("reverse", {190: (1, 0.2), 270: (0.2, 0.8), 590: 1}, changes=[(190, OUT), (270, BACK)])
+    outcome, rest = verdict(run)
+    assert outcome == "In the end, with all parts, it can do it."
+    assert "Positions out at step 190, positions back at step 270. No recorded run changed" in rest
+    assert "guess" not in outcome + rest
+    assert "Now take" not in rest
+    # Out and back with no step between: nothing happened.
+    run = training("reverse", {0: 0.05, 300: 1}, changes=[(190, OUT), (190, BACK)])
+    assert verdict(run)[0] == "It learns, as you guessed."
+    run = training("reverse", {0: 0.05, 300: 1}, changes=[(300, OUT), (300, BACK)])
+    assert verdict(run)[0] == "It learns, as you guessed."
+
+
+@in_browser
+def test_the_verdict_of_a_model_that_is_changed_and_not_trained_since(verdict: Any) -> None:
+    run = training("reverse", {0: 0.05, 300: 1})
+    changed = {"parts": [ALL | OUT, USUAL_RATE], "right": 0.17}
+    outcome, rest = verdict(run, now=changed)
+    assert outcome == "Without positions it falls to 17 %."
+    assert rest.startswith("At step 300, with all parts, it had 100 % of the new letters right.")
+    assert "guessed" not in rest
+
+
+@in_browser
+def test_the_verdict_of_what_is_learned_late_or_lost_later(verdict: Any) -> None:
+    slow = training("reverse", {300: 0.19, 900: 1}, changes=[(0, {}, 0.0003)], guess="no")
+    outcome, rest = verdict(slow, recorded=[0.166, 0.303])
+    assert outcome == "At 300 steps it failed, as you guessed; it needed more steps."
+    assert rest == (
+        "19 % at step 300, 100 % at step 900. Five other random starts, recorded: 17 to 30 % after 300 steps. "
+        "Now take the positions out."
+    )
+    early = training("reverse", {300: 0.19}, changes=[(0, {}, 0.0003)], guess="no")
+    assert verdict(early)[1].endswith("A small learning rate makes small steps: let it go on.")
+    lost = training("reverse", {300: 0.95, 600: 0.3}, changes=[(0, {}, 0.03)])
+    assert verdict(lost)[0] == "At 300 steps it had learned, as you guessed; it has lost it since."
+
+
+@in_browser
+def test_the_verdict_says_by_heart_only_where_the_new_ones_are_low_at_the_same_step(verdict: Any) -> None:
+    run = training("sum", {0: 0.05, 600: 0}, seen={600: 0.96})
+    outcome, rest = verdict(run, goal=600, kept=20)
+    assert outcome == "It fails, and you guessed otherwise."
+    assert "After 600 steps it has none of the 20 sums kept back right." in rest
+    assert "Of those in training it has 96 % right: it knows them by heart, and has not found how to add." in rest
+    late = training("reverse", {300: 0.19, 900: 1}, seen={300: 0.2, 900: 1}, changes=[(0, {}, 0.0003)])
+    assert "by heart" not in verdict(late)[1]
+
+
+@in_browser
+def test_the_verdict_of_another_start_names_no_guess(verdict: Any) -> None:
+    first = training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)])
+    second = first | {"id": 2, "seed": 2, "guess": None}
+    assert verdict(second, before=first)[0] == "It fails again, from another random start (seed 2)."
+    learned = second | {"right": [0.05, 1]}
+    assert (
+        verdict(learned, before=first)[0]
+        == "From this random start (seed 2) it learns; from the one before it did not."
+    )
+    assert verdict(second)[0] == "It fails."
+
+
+@in_browser
+def test_the_verdict_tells_of_the_second_model_beside_it(verdict: Any) -> None:
+    beside = {"right": [0.05, 1], "steps": [0, 300], "done": 300}
+    run = training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)], beside=beside)
+    assert "Beside it, with all parts: 100 %. " in verdict(run)[1]
+    assert "Beside it, with all parts: 100 % at step 200." in verdict(run | {"beside": beside | {"done": 200}})[1]
+
+
+@in_browser
+def test_the_verdict_of_the_next_letter_is_measured_on_the_letter_before(verdict: Any) -> None:
+    run = training("next", {0: 0.02, 400: 0.32})
+    assert verdict(run, goal=400, simplest=0.291)[0] == "It beats it, as you guessed: 32 % against 29 %."
+    even = training("next", {0: 0.02, 400: 0.293})
+    assert verdict(even, goal=400, simplest=0.291)[0] == (
+        "It does not beat it, and you guessed otherwise: 29 % against 29 %."
+    )
+    reads = training("next", {0: 0.02, 400: 1}, changes=[(0, {"causal": False})])
+    assert "it reads the answer" in verdict(reads, goal=400, simplest=0.291)[1]
+
+
+@in_browser
+def test_what_the_verdict_advises_is_what_the_recorded_trainings_did(verdict: Any) -> None:
+    right = {run["setting"]: run["right"] for run in assets.load("playground_seeds")["runs"]}
+
+    def of(**changes: Any) -> list[float]:
+        return right[key_of("reverse", **(ALL | {"rate": USUAL_RATE} | changes))]
+
+    neither = {"skips": False, "norm": False}
+    one = training("reverse", {300: 1}, changes=[(0, {"skips": False})])
+    assert verdict(one)[1].endswith("One layer can do without. Give it two, and take skips and norms both out.")
+    assert min(of(**neither)) > 0.95
+    assert max(of(layers=2, **neither)) < 0.3
+    two = training("reverse", {300: 1}, changes=[(0, {"norm": False, "layers": 2})])
+    assert verdict(two)[1].endswith("Here one of the two is enough. Now take both out.")
+    assert min(of(layers=2, skips=False) + of(layers=2, norm=False)) > 0.95
+    none = training("reverse", {300: 0.2}, changes=[(0, neither | {"layers": 2})])
+    assert verdict(none)[1].endswith("Now put one of the two back.")
+
+
 # ---------------------------------------------------------------- in the page
 
 
@@ -373,7 +552,8 @@ def test_it_learns_to_reverse_and_falls_without_positions(show: Show) -> None:
     assert share_in(words) > 0.98
     assert "as you guessed" in words
     seeds = assets.load("playground_seeds")["provenance"]["seeds"]
-    assert f"Seeds {seeds[0]} to {seeds[-1]}, recorded with the same parts: 100" in words
+    assert len(seeds) == 5
+    assert "Five other random starts, recorded: 100\u00a0% each after 300 steps." in words
     assert page.locator(".mark").count() == 3  # nine in ten, the simplest answer, chance
     assert spoken(page).inner_text() == words
     assert page.locator("text.token.right").all_text_contents() == list("desserts")
@@ -385,13 +565,14 @@ def test_it_learns_to_reverse_and_falls_without_positions(show: Show) -> None:
     assert page.locator("text.token.right").all_text_contents() == list("backward")
     page.get_by_label("positions").click()
     settled(page)
-    assert "without positions" in found(page)
+    assert re.match(r"Without positions it falls to \d+\s%\. At step 300, with all parts, it had 100", found(page))
     assert page.locator(".fall").count() == 1
-    assert page.locator(".tt-question").inner_text() == "Will it learn this without positions?"
+    assert not re.search(r"\d", page.locator("[data-key=lossname]").text_content())  # that was the whole model's
+    assert page.locator(".tt-question").inner_text() == "Will it learn without positions?"
     words = learn(page, "No")
     assert words.startswith("It fails, as you guessed.")
     assert share_in(words) < 0.4
-    assert "which letters there are, and not where" in words
+    assert "A place does not know which place it is" in words
     assert page.locator(".line.before").count() == 2  # the run before, and its key
 
 
@@ -416,15 +597,16 @@ def test_it_pauses_steps_goes_on_and_survives_switching_while_it_runs(show: Show
     assert step < 300
     page.get_by_role("button", name="One step").click()
     settled(page)
-    assert found(page).startswith(f"It stands at step {step + 1}, with ")
+    assert found(page).startswith(f"It stands at step {step + 1} of 300: ")
     page.get_by_role("button", name="Go on").click()
-    for name in ("positions", "skips", "causal", "norms", "positions"):
+    for name in ("positions", "skips", "it looks left only", "norms", "positions"):
         page.get_by_label(name).click()
     page.get_by_role("button", name="Pause").click()
     settled(page)
     page.get_by_label("It learns to").select_option(index=2)
-    assert "nothing yet" in page.locator("svg").first.get_attribute("aria-label")
-    assert "100" in learn(page)
+    assert "dog bites man" in page.locator("svg").first.get_attribute("aria-label")
+    assert page.get_by_role("button", name="Go on").is_hidden()  # another task begins anew
+    assert page.locator("[data-key=linenew]").get_attribute("d") == ""
 
 
 @in_browser
@@ -432,11 +614,107 @@ def test_two_learn_side_by_side_and_another_seed_is_another_run(show: Show) -> N
     page = show(PlaygroundExplorer("who", positions=False, beside=True))
     words = learn(page)
     assert 0.2 < share_in(words) < 0.8
+    assert "Beside it, with all parts: 100" in words
     assert page.locator(".line.usual").count() == 2  # the line and its key
-    assert page.locator(".tt-picture").nth(1).locator("text.token.right").count() == 1
-    page.get_by_role("button", name="Another seed").click()
+    assert page.locator("[data-key^=saidsecond].right").count() == 1
+    page.get_by_role("button", name="New random start").click()
     settled(page)
-    assert "After 300 steps" in found(page)
+    assert found(page).startswith("It fails again, from another random start (seed 2).")
+    assert "guessed" not in found(page)
+
+
+@in_browser
+def test_a_second_model_catches_up_and_nothing_moves(show: Show) -> None:
+    page = show(PlaygroundExplorer(positions=False))
+    learn(page)
+    box, plot = page.locator("section.tt"), page.locator("svg").nth(1)
+    before = [box.bounding_box(), plot.bounding_box()]
+    page.get_by_label("beside it, all parts").click()
+    settled(page)
+    words = found(page)
+    assert 0 < share_in(words) < 0.4  # the finished run stays
+    assert "Beside it, with all parts: 100" in words
+    assert [box.bounding_box(), plot.bounding_box()] == before
+    page.get_by_label("beside it, all parts").click()
+    settled(page)
+    assert "Beside it" not in found(page)
+
+
+@in_browser
+def test_a_part_that_goes_out_and_comes_back_while_it_learns_is_marked(show: Show) -> None:
+    page = show(PlaygroundExplorer("who", steps=150))
+    page.get_by_role("button", name="One step").click()  # the first, without a guess
+    settled(page)
+    assert re.match(r"It stands at step 1 of 150: \d+\s% of the new answers right, loss \d", found(page))
+    page.get_by_label("positions").click()
+    settled(page)
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("[data-key=eventname0]")).to_have_text("positions out")
+    page.get_by_label("positions").click()
+    expect(page.locator("[data-key=eventname1]")).to_have_text("positions back", timeout=30_000)
+    settled(page)
+    words = found(page)
+    assert re.match(r"In the end, with all parts, it can(not)? do it\.", words)
+    assert re.search(r"Positions out at step 1, positions back at step \d+\. No recorded run", words)
+    assert "guess" not in words
+    assert page.locator(".tt-question").inner_text() == "What now, with all parts?"
+
+
+@in_browser
+def test_a_letter_shows_its_lines_and_one_head_at_a_time(show: Show) -> None:
+    page = show(PlaygroundExplorer())
+    line = page.locator(".such")
+    strong = "all => all.filter((e) => +e.getAttribute('stroke-opacity') > 0.12).length"
+    assert line.inner_text().startswith("Examples: ")
+    everything = page.locator(".look").evaluate_all(strong)
+    page.locator("[data-key=hit8]").hover()
+    assert re.match(r"Answer 1, “.”, looks at ", line.inner_text())
+    assert 0 < page.locator(".look").evaluate_all(strong) < everything
+    page.mouse.move(0, 0)
+    assert line.inner_text().startswith("Examples: ")
+    page.locator("[data-key=hit0]").click()
+    assert line.inner_text().startswith("“s₁” is looked at by answer ")
+    page.mouse.move(0, 0)
+    assert line.inner_text().startswith("“s₁” is looked at by answer ")  # what is chosen stays
+    page.locator("[data-key=hit0]").press("ArrowRight")
+    assert line.inner_text().startswith("“t” is looked at by answer ")
+    assert page.locator("[data-key=hit0]").get_attribute("aria-pressed") == "true"
+    page.locator("[data-key=hit0]").click()
+    assert page.locator("[data-key=hit0]").get_attribute("aria-pressed") == "false"
+    page.mouse.move(0, 0)
+    assert line.inner_text().startswith("Examples: ")
+    mean = page.locator(".look").evaluate_all("all => all.map((e) => e.getAttribute('stroke-width'))")
+    for name in ("head 1", "head 2", "all heads"):
+        page.locator("[data-key=turn]").click()
+        assert page.locator(".turn").text_content() == name
+        now = page.locator(".look").evaluate_all("all => all.map((e) => e.getAttribute('stroke-width'))")
+        assert (now == mean) == (name == "all heads")
+
+
+@in_browser
+def test_on_a_phone_what_is_pressed_is_large_and_its_names_are_seen(show: Show) -> None:
+    page = show(PlaygroundExplorer(beside=True, positions=False, slow=True), width=390, touch=True)
+    page.locator("summary").click()
+    for one in page.locator("button, select, .own input, .tt-toggle, .tt-option").all():
+        if one.is_visible():
+            box = one.bounding_box()
+            assert min(box["width"], box["height"]) >= 43.9, one.inner_text()
+    for name in ("It learns to", "Your own letters", "It has", "answer", "it says", "it reads", "your parts"):
+        assert page.locator(".tt-stage").get_by_text(name, exact=True).first.is_visible(), name
+    page.locator("[data-key=hit9]").tap()
+    assert page.locator(".such").inner_text().startswith("Answer 2, ")
+
+
+@in_browser
+def test_the_invitation_stands_again_after_a_reset(show: Show) -> None:
+    page = show(specimen(), motion=True)
+    shown = "e => [...e.querySelectorAll('.tt-finding > *')].map((one) => getComputedStyle(one).opacity)"
+    assert page.locator("section.tt").evaluate(shown) == ["1", "0"]
+    page.get_by_role("button", name="Yes", exact=True).click()
+    assert page.locator("section.tt").evaluate(shown) == ["0", "1"]  # at once: no two texts over each other
+    settled(page)
+    page.get_by_role("button", name="Reset").click()
+    assert page.locator("section.tt").evaluate(shown) == ["1", "0"]
 
 
 @in_browser
@@ -488,10 +766,12 @@ def test_bad_input_is_refused_with_a_reason() -> None:
 @in_browser
 def test_what_it_does_not_know_is_told(show: Show) -> None:
     page = show(PlaygroundExplorer(text="naïveté!"))
-    assert "It knows no “ï”" in whole_text(page)
+    assert "It knows no “ï”. Still showing: stressed." in whole_text(page)
     assert "s t r e s s e d" in page.locator("svg").first.get_attribute("aria-label")
-    page.get_by_label("It knows no").fill("abc")
-    assert "3 of 8" in whole_text(page)
+    page.get_by_label("Your own letters").fill("abc")
+    assert "3 letters: it needs 8. Still showing: stressed." in whole_text(page)
+    page.get_by_label("Your own letters").fill("a")
+    assert "1 letter: it needs 8." in whole_text(page)
     page = show(PlaygroundExplorer("who", text=HOSTILE[0][:40]))
     assert "It knows no “<img”" in whole_text(page)
     assert page.locator("section.tt img").count() == 0

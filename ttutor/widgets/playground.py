@@ -18,10 +18,11 @@ TASKS = {
 }
 """What it may learn: a sequence to look at, and the task in words."""
 CAUSAL = ("next",)
-"""Tasks whose model reads left only, unless it is said otherwise."""
+"""Tasks whose model looks left only, unless it is said otherwise."""
 HEADS, LAYERS, RATES = (1, 2, 4), (1, 2), (0.0003, 0.003, 0.03)
 USUAL_RATE = 0.003
 LONGEST_TEXT, MOST_STEPS, MOST_SEED = 40, 5000, 100_000
+LONGEST_SEQUENCE = 8
 
 
 def key_of(
@@ -46,15 +47,17 @@ def engine_source() -> str:
 class PlaygroundExplorer(Explorer):
     """A Transformer of one or two layers and width 32 that is trained in the page, by JavaScript, while one watches.
 
-    The reader chooses which parts it has, guesses whether it will learn, and sees loss, share right and attention form.
-    A part that is switched while it learns, or after, is taken out of the running model. What came out stands beside
-    what five trainings with the same parts did, recorded by ``experiments/playground_seeds.py``.
+    The reader chooses which parts it has, guesses whether it will learn, and sees loss, share right and attention form,
+    from the first weights on. A part that is switched while it learns, or after, is taken out of the running model.
+    What came out stands beside what five trainings with the same parts did, recorded by
+    ``experiments/playground_seeds.py``.
 
     Args:
         task: ``"reverse"`` eight letters, ``"sort"`` eight digits, ``"who"`` did it and to whom, the ``"sum"`` of two
             digits, or the ``"next"`` letter of a word.
         positions: whether each place has a learned vector of its own.
-        causal: whether a place reads what stands left of it only; when left out, whether the task needs that.
+        causal: whether a place looks at itself and what stands left of it only; when left out, whether the task needs
+            that.
         heads: 1, 2 or 4.
         skips: whether each sublayer's output is added to what came in.
         norm: whether there are layer norms, before each sublayer and at the end.
@@ -62,6 +65,9 @@ class PlaygroundExplorer(Explorer):
         rate: the learning rate of Adam, one of `RATES`.
         seed: of the weights and the batches.
         beside: whether a second model, with all parts and the same seed, learns beside it.
+        head: whose attention is shown, from 1; 0 for the mean of all.
+        selected: the letter whose lines are followed: from 0 those that are read, after them the answers; -1 for none.
+        slow: whether a training takes its time, to be watched.
         text: the sequence whose answers and attention are shown; when left out, one of ours.
         steps: how many a training takes; 0 for as many as the task's recorded ones.
 
@@ -91,6 +97,9 @@ class PlaygroundExplorer(Explorer):
     rate = t.Enum(RATES, USUAL_RATE).tag(sync=True)
     seed = t.Int(1).tag(sync=True)
     beside = t.Bool(False).tag(sync=True)
+    head = t.Int(0).tag(sync=True)
+    selected = t.Int(-1).tag(sync=True)
+    slow = t.Bool(False).tag(sync=True)
     text = t.Unicode("").tag(sync=True)
     steps = t.Int(0).tag(sync=True)
     run = t.Dict(help="the training that is shown").tag(sync=True)
@@ -124,7 +133,9 @@ class PlaygroundExplorer(Explorer):
 
     def describe(self) -> str:
         missing = [name for name in ("positions", "skips", "norm") if not getattr(self, name)]
-        return ", ".join([self.task, *(["causal"] if self.causal else []), *(f"without {name}" for name in missing)])
+        return ", ".join(
+            [self.task, *(["looking left only"] if self.causal else []), *(f"without {name}" for name in missing)]
+        )
 
     def fallback_html(self) -> str:
         """What five recorded trainings did with all parts, and with parts left out."""
@@ -132,7 +143,7 @@ class PlaygroundExplorer(Explorer):
         for key, shares in self.recorded:
             task, switches, layers, rate = key.split()
             if task == self.task and float(rate) == USUAL_RATE and switches[2] == "2":
-                names = zip(("positions", "reads left only", "", "skips", "norms"), switches, strict=True)
+                names = zip(("positions", "looks left only", "", "skips", "norms"), switches, strict=True)
                 parts = ", ".join(name for name, on in names if name and on == "1") or "attention alone"
                 rows.append([parts, layers, f"{min(shares):.0%} to {max(shares):.0%}"])
         caption = (
@@ -142,10 +153,16 @@ class PlaygroundExplorer(Explorer):
         )
         return table_html(caption, ["parts", "layers", "right"], rows)
 
-    @t.validate("seed", "steps", "text")
+    @t.validate("seed", "steps", "text", "head", "selected")
     def _check(self, proposal: dict) -> Any:
         name, value = proposal["trait"].name, proposal["value"]
         if name == "text":
             within("the length of text", len(value), 0, LONGEST_TEXT)
             return value
-        return within(name, value, 0, MOST_SEED if name == "seed" else MOST_STEPS)
+        least, most = {
+            "seed": (0, MOST_SEED),
+            "steps": (0, MOST_STEPS),
+            "head": (0, max(HEADS)),
+            "selected": (-1, 2 * LONGEST_SEQUENCE - 1),
+        }[name]
+        return within(name, value, least, most)

@@ -13,7 +13,10 @@ from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
 
 _SHARED = ("core", "controls", "drawing")
 """In the order in which they stand on one another."""
-_OWN = {"translator": ("translator_model",), "playground": ("playground_model", "playground_tasks")}
+_OWN = {
+    "translator": ("translator_model",),
+    "playground": ("playground_model", "playground_tasks", "playground_words", "playground_pictures"),
+}
 """Parts that one explorer has for itself."""
 _APART = ("translator", "playground", "patches")
 """Explorers so large that a book's pages load them only where they stand, from a script beside that of all others."""
@@ -109,7 +112,7 @@ def _shared() -> str:
 def _part(name: str) -> str:
     if name not in module_names():
         raise ValueError(f"no explorer {name!r}; there are {', '.join(module_names())}")
-    own = [_EXPORT.sub("", _read(part)) for part in _OWN.get(name, ())]
+    own = [_EXPORT.sub("", _IMPORT.sub("", _read(part))) for part in _OWN.get(name, ())]
     return _packed("".join([*own, _IMPORT.sub("", _read(name))]))
 
 

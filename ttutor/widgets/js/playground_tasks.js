@@ -47,6 +47,7 @@ export function makeTasks({ Model, Random }) {
   });
   const reverse = {
     ...eightOf(letters),
+    unit: "letter",
     steps: 300,
     text: "stressed",
     right: (tokens) => [...tokens].reverse(),
@@ -54,6 +55,7 @@ export function makeTasks({ Model, Random }) {
   };
   const sort = {
     ...eightOf(digits),
+    unit: "digit",
     steps: 600,
     text: "31415926",
     right: (tokens) => [...tokens].sort((one, other) => one - other),
@@ -64,6 +66,7 @@ export function makeTasks({ Model, Random }) {
   const roleIds = idsOf(roles);
   const who = {
     vocabulary: roles,
+    unit: "word",
     length: 4,
     steps: 300,
     text: "dog bites man who?",
@@ -82,6 +85,8 @@ export function makeTasks({ Model, Random }) {
   const numberIds = idsOf(numbers);
   const sum = {
     vocabulary: numbers,
+    unit: "sign",
+    kept: 20, // of the hundred sums
     length: 4,
     steps: 600,
     text: "4+7=",
@@ -105,6 +110,7 @@ export function makeTasks({ Model, Random }) {
   const followers = spelling.map(() => spelling.map(() => 0)); // how often which letter follows which
   const next = {
     vocabulary: spelling,
+    unit: "letter",
     length: 6,
     steps: 400,
     text: "horse",
@@ -126,11 +132,12 @@ export function makeTasks({ Model, Random }) {
 
   /** A sequence of the reader's as ids, or in words what is wrong with it. */
   function understand(task, text) {
-    const { vocabulary, length, read } = tasks[task];
+    const { vocabulary, length, unit, read } = tasks[task];
     const tokens = read(text);
     const strange = tokens.find((token) => !vocabulary.includes(token));
-    if (strange !== undefined) return { problem: `It knows no “${strange}”` };
-    if (tokens.length !== length) return { problem: `${tokens.length} of ${length} tokens` };
+    if (strange !== undefined) return { problem: `It knows no “${strange}”.` };
+    const [n, needs] = task === "next" ? [tokens.length - 1, "five at most"] : [tokens.length, length];
+    if (tokens.length !== length) return { problem: `${n} ${unit}${n === 1 ? "" : "s"}: it needs ${needs}.` };
     return { ids: tokens.map((token) => vocabulary.indexOf(token)) };
   }
 
@@ -202,7 +209,7 @@ export function makeTasks({ Model, Random }) {
       return share(this.tested.targets, (place) => this.said(logits, place));
     }
 
-    /** What it says at each place of one sequence, and how each layer looks, on the mean of its heads. */
+    /** What it says at each place of one sequence, and how each head of each layer looks. */
     ask(ids, parts) {
       const logits = this.model.forward(Int32Array.from(ids), parts);
       const n = this.length;
@@ -210,12 +217,10 @@ export function makeTasks({ Model, Random }) {
       return {
         says: ids.map((_, place) => this.said(logits, place)),
         weights: looks.map(({ inner: { weights } }) =>
-          ids.map((_, row) =>
-            ids.map((_, column) => {
-              let sum = 0;
-              for (let head = 0; head < parts.heads; head += 1) sum += weights[(head * n + row) * n + column];
-              return Math.round((100 * sum) / parts.heads) / 100;
-            }),
+          Array.from({ length: parts.heads }, (_, head) =>
+            ids.map((__, row) =>
+              ids.map((___, column) => Math.round(100 * weights[(head * n + row) * n + column]) / 100),
+            ),
           ),
         ),
       };

@@ -1,0 +1,231 @@
+// What the playground says of a training. All of it follows from the training's history: the parts that it had
+// from step to step, what it had right there, and what stands now. Nothing here draws or remembers.
+
+/** Of each task: what it learns, what the reader may write and what is counted, the simplest answer, what joins tokens. */
+export const WORDS = {
+  reverse: ["write eight letters backwards", "letters", "letters", "commonest letter", ""],
+  sort: ["sort eight digits", "digits", "digits", "commonest digit", ""],
+  who: ["say who did it, and to whom", "sentence", "answers", "the first word", " "],
+  sum: ["add two digits", "sum", "sums", "always 9", " "],
+  next: ["guess the next letter of a word", "word", "letters", "letter before", ""],
+};
+export const LEARNED = 0.9;
+const MISSING = { positions: "positions", skips: "skips", norm: "norms" };
+const RATES = { 0.0003: "small", 0.003: "usual", 0.03: "large" };
+
+/** A share in percent; what is not whole is never called 100, and what is not nothing never 0. */
+export const percent = (share) =>
+  `${share === 0 || share === 1 ? 100 * share : Math.min(Math.max(Math.round(100 * share), 1), 99)}\u00a0%`;
+export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+const missingOf = (parts) => Object.keys(MISSING).filter((name) => !parts[name]);
+const namesOf = (names) => names.map((name) => MISSING[name]).join(" and ");
+const looks = (causal) => (causal ? "looking left only" : "looking both ways");
+
+/** The parts that a training had, as `[from, parts, rate]`: only those with which a step was made. */
+export function phasesOf({ changes, done }) {
+  const made = changes.filter(([from], i) => from < Math.min(changes[i + 1]?.[0] ?? done, done));
+  const kept = made.length ? made : changes.slice(-1);
+  return kept.filter(([, ...now], i) => !i || !same(now, kept[i - 1].slice(1)));
+}
+
+/** A point of a training: at a step with the parts that led to it, or, without one there, the last before it. */
+export function pointAt({ steps, right, seen, loss }, step) {
+  const exact = steps.indexOf(step);
+  const i = exact < 0 ? steps.findLastIndex((one) => one < step) : exact;
+  return { step: steps[i], right: right[i], seen: seen[i], loss: loss[i] };
+}
+
+/** A model's parts in words: "with all parts", "without positions and skips, looking left only". */
+export function partsWords(parts, task) {
+  const missing = missingOf(parts);
+  const words = missing.length ? [`without ${namesOf(missing)}`] : [];
+  if (parts.causal !== (task === "next")) words.push(looks(parts.causal));
+  return words.join(", ") || "with all parts";
+}
+
+/** How a model's parts differ from others, in words: "without positions". */
+export function changedWords(parts, now) {
+  const differ = Object.keys(MISSING).filter((name) => parts[name] !== now[name]);
+  const words = [true, false]
+    .map((has) => [has, differ.filter((name) => now[name] === has)])
+    .filter(([, names]) => names.length)
+    .map(([has, names]) => `${has ? "with" : "without"} ${namesOf(names)}`);
+  if (parts.causal !== now.causal) words.push(looks(now.causal));
+  for (const name of ["heads", "layers"])
+    if (parts[name] !== now[name]) words.push(`with ${now[name]} ${now[name] === 1 ? name.slice(0, -1) : name}`);
+  return words.join(", ");
+}
+
+/** What changed at the start of a phase, as a mark in the plot: "positions out", "positions back". */
+export function eventWords(phases, i) {
+  const [[, parts, rate], [, now, speed], [, first]] = [phases[i - 1], phases[i], phases[0]];
+  const words = Object.keys(MISSING)
+    .filter((name) => parts[name] !== now[name])
+    .map((name) => `${MISSING[name]} ${now[name] ? (first[name] ? "back" : "in") : "out"}`);
+  const rest = changedWords({ ...parts, ...Object.fromEntries(Object.keys(MISSING).map((n) => [n, now[n]])) }, now);
+  return [...words, rest, rate !== speed && `learning rate ${RATES[speed]}`].filter(Boolean).join(", ");
+}
+
+/** The question that the switches ask, of a training that is to come or of one that was changed on the way. */
+export function titleWords(task, parts, isGone) {
+  const missing = missingOf(parts);
+  const words = [
+    missing.length ? ` without ${namesOf(missing)}` : "",
+    parts.causal === (task === "next") ? "" : `, ${looks(parts.causal)}`,
+  ].join("");
+  if (isGone) return `What now${words.startsWith(",") ? "" : ","}${words || " with all parts"}?`;
+  return words ? `Will it learn${words}?` : "Will it learn this?";
+}
+
+/** What the reader guesses, or has guessed. */
+export function guessWords(task, simplest, guess) {
+  const said = guess ? ` You said ${guess}.` : "";
+  if (task === "next")
+    return `Will it beat ${guess ? "" : "a guess from "}the letter before alone (${percent(simplest)})?${said}`;
+  return `${guess ? "Nine" : "Will it get nine"} ${task === "sum" ? "new sums" : WORDS[task][2]} in ten right?${said}`;
+}
+
+/** What it means that parts are missing, before anything is learned. */
+export function missingWords(task, parts) {
+  const words = {
+    positions: "Without positions no place knows where it stands.",
+    skips: "Without skips what a layer finds takes the place of what came in.",
+    norm: "Without norms a layer reads its vectors however large they are.",
+  };
+  const found = missingOf(parts).map((name) => words[name]);
+  if (parts.causal !== (task === "next"))
+    found.push(
+      parts.causal
+        ? "Looking left only, a place sees itself and what stands before it."
+        : "Looking both ways, a place sees what comes after it, too.",
+    );
+  return found.join(" ");
+}
+
+/**
+ * The outcome in a few words, and what there is to say of it. `run` is the training, `now` what its model has right as
+ * it stands (`parts`: its parts and rate, `right`), `goal` the steps of a training, `simplest` the share that the
+ * simplest answer gets right, `recorded` what other starts got right after `goal` steps with the same parts, `before`
+ * an earlier training with the same parts, `kept` how many sequences are kept back.
+ */
+export function verdictOf({ run, now, goal, simplest, recorded = [], before = null, kept = 0 }) {
+  const { task, done, beside } = run;
+  const phases = phasesOf(run);
+  const [[, parts], [, last, rate]] = [phases[0], phases.at(-1)];
+  const end = pointAt(run, done);
+  const isGood = (share) => (task === "next" ? Math.round(100 * share) > Math.round(100 * simplest) : share > LEARNED);
+  const ofNew = (share) => {
+    if (task !== "sum") return `${percent(share)} of the new ${WORDS[task][2]}`;
+    return share === 0 ? `none of the ${kept} sums kept back` : `${percent(share)} of the sums kept back`;
+  };
+  const besides =
+    beside?.right.length &&
+    `Beside it, with all parts: ${percent(beside.right.at(-1))}${beside.done === done ? "" : ` at step ${beside.done}`}.`;
+  const says = (verdict, ...words) => [verdict, words.filter(Boolean).join(" ")];
+  const events = phases.slice(1).map((one, i) => `${eventWords(phases, i + 1)} at step ${one[0]}`);
+  const unlike = "No recorded run changed its parts on the way.";
+
+  const changed = now.parts ? changedWords(last, now.parts[0]) : "";
+  if (changed) {
+    const [is, was] = [percent(now.right), percent(end.right)];
+    const moves = is === was ? "stays at" : now.right < end.right ? "falls to" : "rises to";
+    return says(
+      `${capital(changed)} it ${moves} ${is}.`,
+      `At step ${done}, ${partsWords(last, task)}, it had ${was} of the new ${WORDS[task][2]} right.`,
+      "Guess, or let this model go on.",
+    );
+  }
+  if (done < goal) {
+    const loss = end.loss === null || end.loss === undefined ? "" : `, loss ${end.loss.toFixed(2)}`;
+    const changes = events.length && `${capital(events.join(", "))}.`;
+    return says("", `It stands at step ${done} of ${goal}: ${ofNew(end.right)} right${loss}.`, changes, besides);
+  }
+  if (phases.length === 2 && phases[1][0] >= goal) {
+    const [from] = phases[1];
+    const was = pointAt(run, from);
+    const other = changedWords(parts, last) || `at a ${RATES[rate]} learning rate`;
+    const key = 2 * isGood(was.right) + isGood(end.right);
+    const has = ["it fails still", "it has learned", "it has lost it", "it still can"][key];
+    return says(
+      `${capital(partsWords(parts, task))} it had ${key > 1 ? "learned" : "failed"}; ${other} ${has}.`,
+      `At step ${from}, ${partsWords(parts, task)}: ${percent(was.right)}.`,
+      `At step ${done}, ${other} since ${from}: ${percent(end.right)}.`,
+      besides,
+      unlike,
+    );
+  }
+  if (phases.length > 1) {
+    return says(
+      `In the end, ${partsWords(last, task)}, it ${isGood(end.right) ? "can" : "cannot"} do it.`,
+      `It has ${ofNew(end.right)} right at step ${done}. ${capital(events.join(", "))}.`,
+      besides,
+      unlike,
+    );
+  }
+
+  // One training with the same parts from the start.
+  const at = pointAt(run, goal);
+  const [isLearned, isNow] = [isGood(at.right), isGood(end.right)];
+  const [isLater, hasTurned] = [done > goal, isLearned !== isNow];
+  const guessed = run.guess
+    ? (run.guess === "yes") === isLearned
+      ? ", as you guessed"
+      : ", and you guessed otherwise"
+    : "";
+  const verb = (task === "next" ? ["It does not beat it", "It beats it"] : ["It fails", "It learns"])[+isLearned];
+  const against = task === "next" ? `: ${percent(at.right)} against ${percent(simplest)}` : "";
+  const earlier = before && !run.guess ? isGood(pointAt(before, goal).right) : null;
+  const counted = `After ${goal} steps it has ${ofNew(at.right)} right${isLater ? `, at step ${done} ${percent(end.right)}` : ""}.`;
+  const [least, most] = [Math.min, Math.max].map((one) => percent(one(...recorded)));
+  const range = least === most ? `${least} each` : `${least.replace("\u00a0%", "")} to ${most}`;
+  const others = recorded.length
+    ? `Five other random starts, recorded: ${range} after ${goal} steps.`
+    : "No runs like this are recorded: try another random start.";
+  const rest = [besides, others, whyOf({ task, parts, rate, point: end, isNow, isLater })];
+  if (hasTurned) {
+    const words = isNow ? `failed${guessed}; it needed more steps` : `had learned${guessed}; it has lost it since`;
+    return says(
+      `At ${goal} steps it ${words}.`,
+      `${percent(at.right)} at step ${goal}, ${percent(end.right)} at step ${done}.`,
+      ...rest,
+    );
+  }
+  if (earlier === null) return says(`${verb}${guessed}${against}.`, counted, ...rest);
+  if (earlier === isLearned)
+    return says(`${verb} again, from another random start (seed ${run.seed})${against}.`, counted, ...rest);
+  return says(
+    `From this random start (seed ${run.seed}) ${verb.replace("It", "it")}; from the one before it ${isLearned ? "did not" : "did"}${against}.`,
+    counted,
+    ...rest,
+  );
+}
+
+/** What stands in the numbers of one step or follows from the parts, and what one might try next. */
+function whyOf({ task, parts, rate, point: { right, seen }, isNow, isLater }) {
+  const { positions, causal, skips, norm, layers } = parts;
+  if (task === "next" && !causal && right > LEARNED)
+    return "But it reads the answer: the next letter stands in its input.";
+  if (seen !== null && seen - right > 0.3) {
+    const adds = task === "sum" ? ", and has not found how to add" : "";
+    return `Of those in training it has ${percent(seen)} right: it knows them by heart${adds}.`;
+  }
+  if (!isNow && rate < 0.001 && !isLater) return "A small learning rate makes small steps: let it go on.";
+  if (!positions && !isNow && !causal && task === "reverse")
+    return "A place does not know which place it is, nor where the other letters stand.";
+  if (!positions && !isNow && !causal && task === "sort")
+    return "Which digits there are would be enough to sort; but no place knows which place it is, so two places that read the same digit must write the same.";
+  if (!positions && !isNow && task === "who" && (!causal || layers === 1))
+    return "Without positions “dog bites man” and “man bites dog” are the same to it.";
+  if (causal && positions && !isNow && task === "reverse")
+    return "Looking left only, the first four places never see the letter that they need.";
+  if (causal && positions && !isNow && task === "sort")
+    return "Looking left only, it must place a digit before it has seen them all.";
+  if (causal !== (task === "next") || !positions) return "";
+  if (!isNow && layers === 2 && !skips && !norm) return "Now put one of the two back.";
+  if (!isNow || task === "sum") return "";
+  if (skips && norm) return "Now take the positions out.";
+  if (task !== "reverse") return "";
+  if (layers === 1) return "One layer can do without. Give it two, and take skips and norms both out.";
+  return skips || norm ? "Here one of the two is enough. Now take both out." : "";
+}
