@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ttutor.errors import FileError
+from ttutor.errors import FileError, TtutorError
 
 PARTIAL = ".partial-"
 """How the names of unfinished folders and files begin; whatever a killed process leaves is recognised by it."""
@@ -51,6 +51,21 @@ def write_file(path: Path, data: bytes) -> None:
         _sync_folder(path.parent)
     except OSError as error:
         _remove_quietly(temporary)
+        raise FileError(cannot_write(path, error)) from None
+
+
+def append_to(path: Path, text: str) -> None:
+    """Add text to a file's end, through to the disk.
+
+    Raises:
+        FileError: the disk is full, the folder is read-only, or the like.
+    """
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
         raise FileError(cannot_write(path, error)) from None
 
 
@@ -115,6 +130,7 @@ def sole_writer(lock: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout  # with the translation extra
 
+    make_folder(lock.parent)
     held = FileLock(lock, timeout=0, is_singleton=True)
     try:
         held.acquire()
@@ -141,10 +157,41 @@ def _name_holder(lock: Path) -> None:
 
 def _holder(lock: Path) -> str:
     """Who holds a lock, in words; Windows does not let others read it."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         holder = json.loads(lock.read_text(encoding="utf-8"))
         return f"process {holder['process']} on {holder['host']}"
     return "another process"
+
+
+@contextmanager
+def foreign_reader(path: object, advice: str, fault: str = "is damaged") -> Iterator[None]:
+    """Let another library read a file in this block; whatever it raises for a damaged one becomes one message.
+
+    Args:
+        path: the file or folder, for the message.
+        advice: what to do about one that is damaged.
+        fault: what to say of it.
+
+    Raises:
+        FileError: the file cannot be read, or the library raised something.
+
+    Example:
+        >>> with foreign_reader("model.bin", "export it again"):
+        ...     raise RuntimeError("File model.bin is incomplete")
+        Traceback (most recent call last):
+        ...
+        ttutor.errors.FileError: model.bin is damaged (RuntimeError: File model.bin is incomplete); export it again
+    """
+    try:
+        yield
+    except (TtutorError, ImportError):
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # each library raises what it likes
+        first = str(error).partition("\n")[0]
+        said = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise FileError(f"{path} {fault} ({said}); {advice}") from error
 
 
 def remove_leftovers(folder: Path) -> None:

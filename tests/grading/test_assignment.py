@@ -108,7 +108,7 @@ def test_a_seed_of_ones_own_is_needed() -> None:
 def test_a_file_that_is_no_toml_is_named(tmp_path, data) -> None:
     path = tmp_path / "hw1.toml"
     path.write_bytes(data)
-    with pytest.raises(FileError, match="hw1.toml is not TOML"):
+    with pytest.raises(FileError, match="hw1.toml is no TOML"):
         read_assignment(path)
     with pytest.raises(FileError, match="check the path"):
         read_assignment(tmp_path / "other.toml")

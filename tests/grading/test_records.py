@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -63,10 +65,15 @@ def test_a_record_that_stands_is_not_written_again(tmp_path) -> None:
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch) -> None:
     path = tmp_path / "gradebook.csv"
     write_whole(path, "old")
-    monkeypatch.setattr("os.fsync", lambda descriptor: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FileError, match=r"gradebook\.csv: No space left on device; make room"):
         write_whole(path, "new")
     assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["gradebook.csv"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "other/9"}', json.dumps({"key": "x"})])

@@ -126,6 +126,8 @@ def test_a_pickle_is_never_read(model, folder):
         ("config.json", b'{"model_type": ["gpt2"]}', SettingError, r"but is \['gpt2'\]"),
         ("config.json", b'{"model_type": "gpt2"}', FileError, "do not fit the model"),  # all at their defaults
         ("config.json", b'{"model_type": "gpt2", "n_embd": null}', SettingError, "says null for n_embd"),
+        ("config.json", b'{"model_type": "gpt2", "n_layer": 1000000000}', FileError, "n_layer is 1,000,000,000, but"),
+        ("config.json", b'{"model_type": "gpt2", "n_embd": "wide"}', SettingError, "describes no model that can be"),
         ("config.json", b'{"model_type": "gpt2", "n_wings": 2}', SettingError, "not known here .*: n_wings"),
         ("model.safetensors", b"", FileError, "model.safetensors is damaged"),
         ("model.safetensors", b"not a model at all", FileError, "model.safetensors is damaged"),

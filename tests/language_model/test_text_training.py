@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ import torch
 from ttutor.device import choose_threads
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.language_model import SIZES, TextTraining, continue_text, load_language_model
+from ttutor.language_model.model_folder import save_language_model
 from ttutor.language_model.text_training import LEARNING_RATES
+from ttutor.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ttutor.training.progress import Stopped
 
 LINES = [
@@ -124,6 +128,60 @@ def test_another_text_or_seed_does_not_go_on_with_a_training(tmp_path: Path) -> 
         TextTraining(TEXT + TEXT, tmp_path / "gpt", size="tiny", steps=4).resume()
 
 
+def test_one_process_trains_in_a_folder_and_the_old_model_goes_when_the_new_one_stands(tmp_path: Path) -> None:
+    first = tiny(tmp_path / "gpt")
+    first.run()
+    before = (tmp_path / "gpt" / "model.safetensors").read_bytes()
+    hold = "import sys; from pathlib import Path; from ttutor.files import sole_writer\n"
+    hold += "with sole_writer(Path(sys.argv[1])): print(flush=True); input()"
+    command = [sys.executable, "-c", hold, str(tmp_path / "gpt" / "writer.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == "\n"
+        with pytest.raises(FileError, match=f"is being written by process {held.pid} on"):
+            tiny(tmp_path / "gpt", seed=1).run()
+        held.communicate("\n")
+    assert (tmp_path / "gpt" / "model.safetensors").read_bytes() == before
+    second = tiny(tmp_path / "gpt", seed=1)
+    second.training_step = lambda rate: 1 / 0  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        second.run()
+    assert [path.name for path in (tmp_path / "gpt" / "checkpoints").iterdir()] == ["step-00000000"]
+    load_language_model(tmp_path / "gpt")
+    assert tiny(tmp_path / "gpt", seed=1).resume() == []
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
+def test_a_file_that_is_not_the_one_the_weights_were_written_with_is_named(tmp_path: Path, name: str) -> None:
+    save_language_model(tiny(steps=1).result(), tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    if name == "tokenizer.json":  # swap two tokens: it loads, and reads other tokens
+        tokens = json.loads(whole)
+        (one, first), (other, second) = list(tokens["model"]["vocab"].items())[-2:]
+        tokens["model"]["vocab"] |= {one: second, other: first}
+        changed = json.dumps(tokens, ensure_ascii=False).encode()
+    elif name == "config.json":
+        changed = whole.replace(b'"n_head": 4', b'"n_head": 2')
+    else:
+        changed = whole[:-1] + bytes([whole[-1] ^ 1])
+    assert changed != whole
+    (tmp_path / name).write_bytes(changed)
+    with pytest.raises(FileError, match="is not what the weights were written with"):
+        load_language_model(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["seconds", "signature", "exp_avg.token_embeddings", "best"])
+def test_a_checkpoint_that_lacks_something_is_refused_in_words(tmp_path: Path, damage: str) -> None:
+    tiny(tmp_path / "gpt").run()
+    checkpoint, _ = load_checkpoint(tmp_path / "gpt" / "checkpoints")
+    tensors = {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith(damage)}
+    state = {name: value for name, value in checkpoint.state.items() if name != damage}
+    assert len(tensors) + len(state) < len(checkpoint.tensors) + len(checkpoint.state)
+    save_checkpoint(tmp_path / "gpt" / "checkpoints", Checkpoint(tensors, state))
+    with pytest.raises(FileError, match="checkpoint"):
+        tiny(tmp_path / "gpt").resume()
+
+
 def test_the_command_trains_refuses_to_overwrite_and_writes(ttutor, tmp_path: Path) -> None:
     path = tmp_path / "my.txt"
     path.write_text(TEXT, encoding="utf-8")
@@ -136,6 +194,7 @@ def test_the_command_trains_refuses_to_overwrite_and_writes(ttutor, tmp_path: Pa
     assert "--overwrite" in ttutor("gpt", str(path), *options, code=2).output
     assert ttutor("gpt", "--out", str(out), "--prompt", "The hen", "--length", "8").output.startswith("The hen")
     assert "ttutor gpt my.txt" in ttutor("gpt", code=2).output
+    assert "is a file; choose a folder by --out" in ttutor("gpt", str(path), "--out", str(path), code=2).output
 
 
 def test_a_small_model_trains_on_one_thread_and_a_medium_one_on_all(ttutor, tmp_path: Path, two_threads: None) -> None:

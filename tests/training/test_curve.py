@@ -48,6 +48,25 @@ def curve(ttutor):
     return partial(ttutor, "curve")
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"step": 75},
+        {"training_loss": "2.5"},
+        {"validation_loss": None},
+        {"learning_rate": True},
+        {"seconds": 10**400},
+        {"training_loss": float("nan")},
+    ],
+)
+def test_a_damaged_record_is_left_out(run_of, tmp_path, damaged):
+    good = records(3.0, 2.0)
+    bad = {"step": 75} if damaged == {"step": 75} else {**good[0], "step": 75, **damaged}
+    for name, lines in (("good", good), ("bad", [*good, bad])):
+        write_curve([run_of(f"{name}/run", lines)], tmp_path / f"{name}.svg")
+    assert (tmp_path / "bad.svg").read_bytes() == (tmp_path / "good.svg").read_bytes()
+
+
 def lines_of(axes) -> dict[str, list]:
     return {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
 

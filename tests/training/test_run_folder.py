@@ -92,6 +92,15 @@ def test_a_second_writer_is_refused_by_name_and_a_dead_ones_lock_is_taken_over(t
     assert json.loads((folder.path / "writer.lock").read_text())["process"] == os.getpid()
 
 
+def test_only_what_a_killed_process_began_is_to_be_overwritten(tmp_path):
+    for name, advice in (("tokenizer.json", r"x`$"), ("recipe.toml", r"x --overwrite`$")):
+        folder = tmp_path / name.partition(".")[0] / "x"  # an export has a tokenizer, too
+        folder.mkdir(parents=True)
+        (folder / name).write_text("")
+        with pytest.raises(FileError, match=advice):
+            RunFolder(folder).facts()
+
+
 def test_checkpoints_behind_a_link_are_replaced_there_and_the_link_stays(trained, tmp_path):
     folder, disk = trained.folder, tmp_path / "bigger disk"
     folder.checkpoints.rename(disk)

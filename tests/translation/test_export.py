@@ -204,7 +204,7 @@ def test_what_another_program_cannot_read_is_one_message(exported, tmp_path, mon
         raise RuntimeError("unsupported version\nand a trace")
 
     monkeypatch.setitem(FORMS, "ctranslate2", replace(FORMS["ctranslate2"], engine=refuse))
-    with pytest.raises(FileError, match="ctranslate2 cannot read .*RuntimeError: unsupported version\\); remove"):
+    with pytest.raises(FileError, match="ctranslate2 reads .RuntimeError: unsupported version\\); remove"):
         load_exported(exported("ctranslate2"))
 
 

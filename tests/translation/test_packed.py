@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
+import safetensors.torch
 import torch
 
 from tests.widgets.test_decoding import translator
@@ -57,6 +61,17 @@ def test_the_mean_of_a_head_is_the_mean_of_its_context() -> None:
 def test_other_files_are_refused(damaged: bytes) -> None:
     with pytest.raises(FileError, match="no packed translator, or a damaged one"):
         PackedTranslator.from_bytes(damaged)
+
+
+@pytest.mark.parametrize(("name", "size"), [("n_layers", 10**9), ("d_model", 10**8), ("max_len", 10**9)])
+def test_sizes_that_are_not_those_of_the_weights_are_refused_before_anything_is_made(name: str, size: int) -> None:
+    whole = (files("ttutor.assets") / "page_translator.safetensors").read_bytes()
+    tensors = safetensors.torch.load(whole)
+    header = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])
+    about = json.loads(header["__metadata__"]["about"])
+    about["config"][name] = size
+    with pytest.raises(FileError, match=r"no packed translator's|another model"):
+        PackedTranslator.from_bytes(safetensors.torch.save(tensors, {"about": json.dumps(about)}))
 
 
 def test_the_shipped_translator_translates_and_says_what_it_is() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import linecache
 import sys
 import traceback
@@ -14,6 +13,7 @@ from typing import Any
 
 from ttutor.errors import FileError
 from ttutor.exercises.exercise import Exercise
+from ttutor.schemas import parse_json
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def _run_module(path: Path, text: str, module: ModuleType) -> tuple[str, ...]:
 
 def _run_notebook(path: Path, text: str, module: ModuleType) -> tuple[str, ...]:
     try:
-        cells = json.loads(text)["cells"]
+        cells = parse_json(text.encode(), path, "save it again")["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (FileError, KeyError, TypeError) as error:
         raise FileError(f"{path} is not a notebook of format 4: save it again from Jupyter") from error
     skipped = [_run_cell(f"{path}, code cell {number}", source, module) for number, source in enumerate(sources, 1)]
     return tuple(sentence for sentence in skipped if sentence)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from ttutor.errors import FileError
 from ttutor.exercises.result import Result
+from ttutor.files import make_folder, write_file
+from ttutor.schemas import parse_json
 
 VARIABLE = "TTUTOR_PROGRESS"
 NOWHERE = "none"
@@ -45,9 +47,11 @@ def read_progress(path: Path | None) -> dict[str, int]:
     if path is None or not path.exists():
         return {}
     try:
-        points = json.loads(path.read_text(encoding="utf-8"))["points"]
+        points = parse_json(path.read_bytes(), path, "delete it")["points"]
         return {str(name): int(value) for name, value in points.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}; name another by {VARIABLE}") from error
+    except (FileError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise FileError(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
 
 
@@ -58,7 +62,5 @@ def record(path: Path | None, results: list[Result]) -> None:
     points = read_progress(path)
     for result in results:
         points[result.exercise_id] = max(result.points, points.get(result.exercise_id, 0))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".partial-{path.name}")
-    unfinished.write_text(json.dumps({"points": dict(sorted(points.items()))}, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    make_folder(path.parent)
+    write_file(path, (json.dumps({"points": dict(sorted(points.items()))}, indent=1) + "\n").encode())

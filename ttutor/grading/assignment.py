@@ -7,7 +7,6 @@ was expected, before any submission is opened.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints
 from pydantic.dataclasses import dataclass
 
 from ttutor.errors import FileError, SettingError
+from ttutor.schemas import parse_toml
 
 NO_MORE = ConfigDict(extra="forbid", allow_inf_nan=False)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -207,11 +207,9 @@ def read_assignment(path: Path) -> Assignment:
         SettingError: it asks for what there is not.
     """
     try:
-        return assignment_of(tomllib.loads(path.read_text(encoding="utf-8")))
+        return assignment_of(parse_toml(path.read_bytes(), path, "mend it"))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise FileError(f"{path} is not TOML in UTF-8: {error}") from error
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from error.__cause__
 

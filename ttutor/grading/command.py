@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ttutor.console import fail, plain_errors, say
+from ttutor.files import append_to
 
 if TYPE_CHECKING:
     from ttutor.grading.assignment import Assignment
@@ -110,8 +111,7 @@ def grade(
             write_whole(gradescope, exports.gradescope(request.assignment, _only_one(outcome, "--gradescope")))
         if classroom is not None:
             result = exports.classroom(request.assignment, _only_one(outcome, "--classroom"))
-            with classroom.open("a", encoding="utf-8") as file:  # GitHub's file of outputs, which others add to
-                file.write(f"result={result}\n")
+            append_to(classroom, f"result={result}\n")  # GitHub's file of outputs, which others add to
     if outcome.exit_code:
         raise typer.Exit(outcome.exit_code)
 

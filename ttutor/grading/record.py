@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ttutor.errors import FileError
+from ttutor.files import make_folder, write_file
 from ttutor.grading.assignment import Lateness
 from ttutor.grading.marks import State, Submission, SubmissionMark, number
 
@@ -131,13 +131,8 @@ def read_record(path: Path) -> Record:
 
 def write_whole(path: Path, text: str) -> None:
     """Put a text in a file's place in one step: who looks sees the old one or the new one, whatever happens."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".partial-{path.name}")
-    with unfinished.open("wb") as file:
-        file.write(text.encode("utf-8", "replace"))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    make_folder(path.parent)
+    write_file(path, text.encode("utf-8", "replace"))
 
 
 def read_records(out: Path) -> dict[str, Record]:

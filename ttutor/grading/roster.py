@@ -234,14 +234,15 @@ def _moment(path: Path, who: str, text: str) -> str | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        in_utc = None if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # no time, or one before the first year or after the last
+        in_utc = None
+    if in_utc is None:
         raise FileError(
             f"{path}: submitted of {who} must be a time with its offset, such as 2026-11-20T23:59:00+01:00, "
             f"but came as {text!r}"
         )
-    return moment.astimezone(UTC).isoformat()
+    return in_utc.isoformat()
 
 
 def _text(row: Mapping[str, str], name: str) -> str:

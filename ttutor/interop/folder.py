@@ -8,9 +8,11 @@ from typing import Any
 from torch import Tensor
 
 from ttutor.errors import FileError
-from ttutor.files import make_folder, write_file
+from ttutor.files import foreign_reader, make_folder, write_file
+from ttutor.schemas import parse_json
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+AGAIN = "fetch or write it again"
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -38,14 +40,32 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     raise FileError(f"{folder} has neither {WEIGHTS} nor {INDEX}{because}")
 
 
-def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
-    """Write a config and tensors, each whole or not at all; what the folder held of them gives way."""
+def write_folder(
+    folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
+) -> Path:
+    """Write a config and tensors, each whole or not at all; what the folder held of them gives way.
+
+    Args:
+        folder, config, tensors: where, and what.
+        about: what the file of the tensors says besides, in its metadata; `read_about` reads it.
+    """
     from safetensors.torch import save
 
     make_folder(folder)
-    write_file(folder / WEIGHTS, save(dict(tensors), metadata={"format": "pt"}))
+    write_file(folder / WEIGHTS, save(dict(tensors), metadata={"format": "pt", **(about or {})}))
     write_file(folder / CONFIG, (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
     return folder
+
+
+def read_about(folder: Path) -> dict[str, str]:
+    """What the file of the tensors says of itself; nothing where there are several."""
+    from safetensors import safe_open
+
+    path = folder / WEIGHTS
+    if not path.is_file():
+        return {}
+    with foreign_reader(path, AGAIN), safe_open(path, "pt") as tensors:
+        return tensors.metadata() or {}
 
 
 def refuse_earlier_model(folder: Path) -> None:
@@ -67,21 +87,18 @@ def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileError(f"{path.parent} has no {path.name}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as fault:  # no JSON, no UTF-8, nested without end
-        raise FileError(f"{path} is no JSON: {fault}") from fault
+        content = parse_json(path.read_bytes(), path, AGAIN)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     if not isinstance(content, dict):
         raise FileError(f"{path} should hold a JSON object, but holds a {type(content).__name__}")
     return content
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     if not path.is_file():
         raise FileError(f"{path.parent} has no {path.name}")
-    try:
+    with foreign_reader(path, AGAIN):
         return load_file(path)
-    except SafetensorError as fault:
-        raise FileError(f"{path} is damaged: {fault}") from fault

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.efficient import efficient_attention
-from ttutor.errors import SettingError
+from ttutor.errors import FileError, SettingError, TtutorError
 from ttutor.interop import decoder_configs, vit
 from ttutor.interop.entries import ABSENT, completed
 from ttutor.interop.families import Family, agree
@@ -24,6 +24,8 @@ TABLES = {
     **dict.fromkeys(vit.TABLE, "vit"),
     "pegasus": "marian",  # with the norm before each sublayer
 }
+COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers")
+"""What configs call the number of their layers, each of which has a tensor at least."""
 
 
 def from_huggingface(
@@ -61,14 +63,7 @@ def assembled(config: Mapping[str, Any], tensors: Mapping[str, Tensor], attend: 
     config = completed(config)
     agree(config, **ABSENT)
     tensors = family.normalise(dict(tensors), config)
-    try:
-        # A model without numbers: a config with absurd sizes must not fill the memory.
-        with torch.device("meta"), Unfilled():
-            sketch = family.build(config, tensors)
-    except KeyError as missing:
-        raise SettingError(
-            f"this {config['model_type']} config has no {missing}, which our model needs to know"
-        ) from None
+    sketch = _sketch(family, config, tensors)
     ours = to_ours(family.rules(sketch), tensors, sketch.state_dict())
     with Unfilled():
         model = family.build(config, tensors)
@@ -78,6 +73,26 @@ def assembled(config: Mapping[str, Any], tensors: Mapping[str, Tensor], attend: 
         if not isinstance(getattr(module, "attend", module), nn.Module):  # soft caps and sinks stay around it
             module.attend = attend  # type: ignore[assignment]
     return model.eval()
+
+
+def _sketch(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module:
+    """The model without numbers: a config with absurd sizes must not fill the memory, nor take for ever."""
+    for table in (config, *(value for value in config.values() if isinstance(value, dict))):
+        for name in COUNTS:
+            count = table.get(name)
+            if isinstance(count, int) and count > len(tensors):
+                raise FileError(f"the config is damaged: {name} is {count:,}, but there are {len(tensors):,} tensors")
+    try:
+        with torch.device("meta"), Unfilled():
+            return family.build(config, tensors)
+    except KeyError as missing:
+        raise SettingError(
+            f"this {config['model_type']} config has no {missing}, which our model needs to know"
+        ) from None
+    except TtutorError:
+        raise
+    except (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError) as error:  # of what is no size
+        raise SettingError(f"this {config['model_type']} config describes no model that can be: {error}") from error
 
 
 def to_huggingface(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -94,18 +109,22 @@ def to_huggingface(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]
     return config, to_theirs(family.rules(model), model.state_dict())
 
 
-def save_huggingface(model: nn.Module, folder: str | Path, *, replace: bool = False) -> Path:
+def save_huggingface(
+    model: nn.Module, folder: str | Path, *, replace: bool = False, about: Mapping[str, str] | None = None
+) -> Path:
     """Write one of our models as a folder that `transformers` reads with ``from_pretrained``.
 
     Args:
         model: what to write.
         folder: where; made if need be.
         replace: whether a model that is in it already gives way; otherwise the folder is refused.
+        about: what the file of the weights says besides, in its metadata.
     """
     family, config = _describe(model)
     if not replace:
         refuse_earlier_model(Path(folder))
-    return write_folder(Path(folder), config, to_theirs(family.rules(model), model.state_dict(), with_copies=False))
+    tensors = to_theirs(family.rules(model), model.state_dict(), with_copies=False)
+    return write_folder(Path(folder), config, tensors, about)
 
 
 def _live(model: nn.Module) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:

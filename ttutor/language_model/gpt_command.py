@@ -72,11 +72,19 @@ def _train(
     from ttutor.corpora.text_files import open_text, read_groups
     from ttutor.device import choose_threads
     from ttutor.errors import FileError
+    from ttutor.files import sole_writer
     from ttutor.language_model.model_folder import WEIGHTS
     from ttutor.language_model.text_training import TextTraining
-    from ttutor.training.checkpoint import remove_checkpoints
     from ttutor.training.progress import Stopped
+    from ttutor.training.run_folder import LOCK
 
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file; choose a folder by --out")
+    if ((folder / WEIGHTS).exists() or (folder / "checkpoints").exists()) and not (resume or overwrite):
+        raise FileError(f"{folder} holds a model already: name another folder by --out, or give --overwrite")
+    if folder.exists():
+        with sole_writer(folder / LOCK):  # refused at once, not after a vocabulary has been learned
+            pass
     with open_text(text) as stream:
         read = "".join(f"{line}\n" for group in read_groups(stream, str(text)) for line in group)
     training = TextTraining(read, folder, size=size, minutes=minutes, steps=steps, seed=seed)
@@ -84,10 +92,6 @@ def _train(
     if resume:
         for message in training.resume():
             say(f"Warning: {message}; the checkpoint before it is used.", error=True)
-    elif (folder / WEIGHTS).exists() or (folder / "checkpoints").exists():
-        if not overwrite:
-            raise FileError(f"{folder} holds a model already: name another folder by --out, or give --overwrite")
-        remove_checkpoints(folder / "checkpoints")
     if not quiet:
         say(
             f"{len(read):,} letters, {len(training.token_ids):,} tokens of {training.tokenizer.vocab_size:,} to train "

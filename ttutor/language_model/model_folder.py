@@ -1,7 +1,9 @@
 """The folder of a language model: weights and config as `transformers` reads a GPT-2, and the tokenizer beside them."""
 
+import hashlib
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -11,6 +13,7 @@ from ttutor.files import make_folder
 from ttutor.generation import Sampler, most_probable
 from ttutor.generation.streaming import stream
 from ttutor.interop import from_huggingface, save_huggingface
+from ttutor.interop.folder import read_about
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.variants.gpt import GPT
 
@@ -28,12 +31,14 @@ class LanguageModel:
 def save_language_model(language_model: LanguageModel, folder: Path) -> None:
     """Write config, weights and tokenizer, each whole or not at all; earlier weights give way.
 
+    The file of the weights says to which tokenizer and config it belongs, and holds a checksum of its own.
+
     Raises:
         FileError: the disk is full, the folder is read-only, or the like.
     """
     make_folder(folder)
     language_model.tokenizer.save(folder / TOKENIZER)
-    save_huggingface(language_model.model, folder, replace=True)
+    save_huggingface(language_model.model, folder, replace=True, about=_signature(language_model))
 
 
 def load_language_model(folder: str | Path) -> LanguageModel:
@@ -45,12 +50,32 @@ def load_language_model(folder: str | Path) -> LanguageModel:
     folder = Path(folder)
     if not (folder / WEIGHTS).is_file():
         raise FileError(f"there is no language model in {folder}; train one on your text with `ttutor gpt my.txt`")
-    model = from_huggingface(folder)
+    model, signed = from_huggingface(folder), read_about(folder)
     if not isinstance(model, GPT):
         raise FileError(
             f"expected a GPT in {folder}, but there is a {type(model).__name__}; open it by from_huggingface"
         )
-    return LanguageModel(model, SubwordTokenizer.load(folder / TOKENIZER))
+    read = LanguageModel(model, SubwordTokenizer.load(folder / TOKENIZER))
+    for name, found in _signature(read).items():
+        if signed.get(name, found) != found:
+            raise FileError(
+                f"a file in {folder} is damaged, or of another model: the {name} is not what the weights were written "
+                "with; go on with the training by `ttutor gpt --resume`, or train anew"
+            )
+    return read
+
+
+def _signature(language_model: LanguageModel) -> dict[str, str]:
+    """The checksums of all that decides what a language model writes."""
+    weights = hashlib.sha256()
+    for name, tensor in sorted(language_model.model.state_dict().items()):
+        weights.update(name.encode() + tensor.numpy().tobytes())
+    config = json.dumps(asdict(language_model.model.config), sort_keys=True).encode()
+    return {
+        "tokenizer": language_model.tokenizer.digest,
+        "config": hashlib.sha256(config).hexdigest(),
+        "sum of the weights": weights.hexdigest(),
+    }
 
 
 def continue_text(

@@ -10,7 +10,8 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ttutor.errors import FileError, InputError, RunError, SettingError
+from ttutor.files import sole_writer
 from ttutor.language_model.model_folder import LanguageModel, continue_text, save_language_model
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import loss_by_frequency
-from ttutor.training.checkpoint import Checkpoint, check_tensors, load_checkpoint, save_checkpoint
+from ttutor.training.checkpoint import Checkpoint, check_tensors, copy_into, load_checkpoint, save_checkpoint
 from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
+from ttutor.training.run_folder import LOCK
 from ttutor.training.schedule import warmup_hold_decline
 from ttutor.variants.gpt import GPT, GPTConfig
 
@@ -45,6 +48,17 @@ LOOKS = 10
 HELD_OUT = 0.05
 SHORTEST = 2_000
 """Letters below which there is too little to learn from and to hold out."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a training has come, and which it is: what a checkpoint says beside its tensors."""
+
+    step: int
+    seconds: float
+    looked: int
+    best_loss: float
+    signature: dict[str, Any]
 
 
 class TextTraining:
@@ -118,10 +132,15 @@ class TextTraining:
 
         Raises:
             RunError: the loss became infinite or not a number.
-            FileError: the folder cannot be written.
+            FileError: the folder cannot be written, or another process trains in it.
             Stopped: on Ctrl-C, after a checkpoint was saved.
         """
-        with closing(ProgressBar(quiet)) as bar, stop_on_ctrl_c() as stop:
+        with ExitStack() as held:
+            if self.folder is not None:
+                held.enter_context(sole_writer(self.folder / LOCK))
+            if self.step == 0:
+                self.save()  # so that what was in the folder is replaced as a whole, or not at all
+            bar, stop = held.enter_context(closing(ProgressBar(quiet))), held.enter_context(stop_on_ctrl_c())
             self._loop(bar, stop, on_look)
         return self.result()
 
@@ -227,16 +246,7 @@ class TextTraining:
         tensors |= dict(self._state())
         save_checkpoint(
             self.folder / "checkpoints",
-            Checkpoint(
-                tensors,
-                {
-                    "step": self.step,
-                    "seconds": self.seconds,
-                    "looked": self.looked,
-                    "best_loss": self.best_loss,
-                    "signature": self.signature,
-                },
-            ),
+            Checkpoint(tensors, asdict(Standing(self.step, self.seconds, self.looked, self.best_loss, self.signature))),
         )
 
     def _state(self) -> Iterator[tuple[str, Tensor]]:
@@ -254,26 +264,27 @@ class TextTraining:
         if self.folder is None:
             raise SettingError("a training without a folder cannot be resumed; name one")
         checkpoint, messages = load_checkpoint(self.folder / "checkpoints")
-        stored: dict[str, Any] = checkpoint.state.get("signature", {})
-        other = [name for name, value in self.signature.items() if stored.get(name) != value]
+        stored: Standing = checkpoint.part(Standing, self.folder)
+        other = [name for name, value in self.signature.items() if stored.signature.get(name) != value]
         if other:
             raise FileError(
                 f"the training in {self.folder} has another {' and '.join(other)}: give what it was begun with, or "
                 "another folder"
             )
         parameters = dict(self.model.named_parameters())
-        check_tensors(parameters, checkpoint.group("model"), "the model")
-        with torch.no_grad():
-            for name, tensor in checkpoint.group("model").items():
-                parameters[name].copy_(tensor)
-        kinds = {kind: checkpoint.group(kind) for kind in ("step", "exp_avg", "exp_avg_sq")}
-        for name, parameter in parameters.items():
-            if name in kinds["step"]:
+        copy_into(parameters, checkpoint.group("model"), "the model")
+        if stored.step:
+            counts = {name: torch.tensor(0.0) for name in parameters}
+            expected = {"step": counts, "exp_avg": parameters, "exp_avg_sq": parameters}
+            kinds = {kind: checkpoint.group(kind) for kind in expected}
+            for kind, tensors in expected.items():
+                check_tensors(tensors, kinds[kind], "the optimizer")
+            for name, parameter in parameters.items():
                 self.optimizer.state[parameter] = {kind: tensors[name] for kind, tensors in kinds.items()}
+        check_tensors(self.best, checkpoint.group("best"), "the best weights")
         self.best = checkpoint.group("best")
-        state = checkpoint.state
-        self.step, self.seconds, self.looked = state["step"], state["seconds"], state["looked"]
-        self.best_loss = state["best_loss"]
+        self.step, self.seconds, self.looked = stored.step, stored.seconds, stored.looked
+        self.best_loss = stored.best_loss
         return messages
 
 

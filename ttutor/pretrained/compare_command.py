@@ -72,6 +72,14 @@ def _theirs(folder: Path) -> "nn.Module":
     """The model of `transformers` that a folder's config names."""
     import transformers
 
+    from ttutor.files import foreign_reader
+    from ttutor.interop.folder import AGAIN
+
+    with foreign_reader(folder, AGAIN, "is not what transformers reads"):
+        return _named(transformers, folder)
+
+
+def _named(transformers: Any, folder: Path) -> "nn.Module":
     from ttutor.errors import SettingError
 
     config = transformers.AutoConfig.from_pretrained(folder)

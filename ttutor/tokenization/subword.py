@@ -12,7 +12,7 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ttutor.errors import FileError, SettingError
-from ttutor.files import write_file
+from ttutor.files import foreign_reader, write_file
 from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
 
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
@@ -165,8 +165,5 @@ class SubwordTokenizer:
     @classmethod
     def from_json(cls, text: bytes, name: str = "this text") -> "SubwordTokenizer":
         """Read what `to_json` wrote; the name says in messages where it stood."""
-        try:
-            tokenizer = Tokenizer.from_buffer(text)
-        except Exception as error:  # the library raises bare Exception for whatever is wrong with the JSON
-            raise FileError(f"{name} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
-        return cls(tokenizer, text.decode("utf-8"))
+        with foreign_reader(name, "copy the folder again", "is not a tokenizer's JSON"):
+            return cls(Tokenizer.from_buffer(text), text.decode("utf-8"))

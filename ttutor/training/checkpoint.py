@@ -11,17 +11,16 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import FileError
-from ttutor.files import make_folder, remove_leftovers, write_folder
+from ttutor.files import foreign_reader, make_folder, remove_leftovers, write_folder
 from ttutor.schemas import read_as
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.recipe import TrainingRecipe
@@ -42,6 +41,15 @@ class Checkpoint:
     def step(self) -> int:
         """The number of steps that were made."""
         return self.state["step"]
+
+    def part(self, schema: type, folder: Path) -> Any:
+        """What the state says of a dataclass's fields; `folder` is where the checkpoint was found.
+
+        Raises:
+            FileError: a field is missing or of another type.
+        """
+        stored = json.dumps({one.name: self.state.get(one.name) for one in fields(schema)}).encode()
+        return read_as(schema, stored, f"the checkpoint in {folder}", "train anew")
 
     def group(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose names begin with `prefix.`, without it."""
@@ -125,10 +133,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise FileError(f"{path / STATE} is damaged: its checksum differs")
     if body.tensors_sha256 != _sha256(tensors_bytes):
         raise FileError(f"{path / TENSORS} is damaged: its checksum differs")
-    try:
+    with foreign_reader(path / TENSORS, "the checkpoint before it may be whole"):
         return Checkpoint(safetensors.torch.load(tensors_bytes), body.state)
-    except SafetensorError as error:
-        raise FileError(f"{path / TENSORS} is no safetensors file ({error})") from None
 
 
 def check_tensors(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:

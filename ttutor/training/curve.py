@@ -23,6 +23,10 @@ LOSS_COLOUR = "#D55E00"
 NO_DATES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 """The kinds of picture, and what keeps the same metrics from giving other bytes tomorrow."""
 
+DRAWN = ("step", "seconds", "learning_rate", "training_loss", "validation_loss")
+LARGEST = 1e30
+"""What is beyond it, or no number, is no record of a training."""
+
 FEW = 30
 """Up to this many validations get a dot each, so that even one is seen."""
 
@@ -31,7 +35,7 @@ def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
     """Draw the metrics of these runs into one picture; the same metrics give the same bytes."""
     if output.suffix not in NO_DATES:
         raise SettingError(f"the picture's name must end in {', '.join(NO_DATES)}, got {output}")
-    runs = {name: _records(folder) for name, folder in zip(_labels(folders), folders, strict=True)}
+    runs = {name: drawn_records(folder) for name, folder in zip(_labels(folders), folders, strict=True)}
     buffer = io.BytesIO()
     with _style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a run's name may hold any character
@@ -39,16 +43,20 @@ def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
     write_file(output, buffer.getvalue())
 
 
-def _records(folder: RunFolder) -> list[dict]:
-    """The records of a run in the order of their steps, the last of each step."""
+def drawn_records(folder: RunFolder) -> list[dict]:
+    """The records of a run in the order of their steps, the last of each step; damaged ones are left out."""
     folder.facts()
-    records = {record["step"]: record for record in folder.read_metrics()}
+    records = {record["step"]: record for record in folder.read_metrics() if _can_be_drawn(record)}
     if not records:
         raise FileError(
             f"{folder.metrics} holds no validation yet, so there is nothing to draw; the first comes after "
             f"{folder.recipe().validate_every:,} steps"
         )
     return [records[step] for step in sorted(records)]
+
+
+def _can_be_drawn(record: Mapping) -> bool:
+    return all(type(record.get(name)) in (int, float) and abs(record[name]) < LARGEST for name in DRAWN)
 
 
 def _labels(folders: Sequence[RunFolder]) -> list[str]:

@@ -60,9 +60,16 @@ class Optimizers:
         for key, tensor in stored.items():
             moment, _, name = key.partition(".")
             parameter = parameters.get(name)
-            if parameter is None or tensor.shape not in (parameter.shape, torch.Size()):
+            if parameter is None or tensor.shape != (torch.Size() if moment == "step" else parameter.shape):
                 raise FileError(f"this checkpoint is of another model: its optimizer remembers {key}; train anew")
             part_of[parameter].state[parameter][moment] = tensor.to(parameter.device, copy=True)
+        for part in self.parts:
+            moments = {"momentum_buffer"} if isinstance(part, Muon) else {"step", "exp_avg", "exp_avg_sq"}
+            needed = moments if stored else set()  # at step 0 there are none
+            for parameter in _parameters(part):
+                if set(part.state.get(parameter, ())) != needed:
+                    name, listed = self._names[parameter], ", ".join(sorted(moments))
+                    raise FileError(f"this checkpoint's optimizer should remember {listed} of {name}; train anew")
 
 
 def matrices_of_layers(model: Transformer) -> list[nn.Parameter]:

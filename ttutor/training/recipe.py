@@ -3,14 +3,14 @@
 import dataclasses
 import json
 import math
-import tomllib
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from inspect import cleandoc
 from pathlib import Path
 from typing import get_args
 
-from ttutor.errors import SettingError
+from ttutor.errors import FileError, SettingError
+from ttutor.schemas import parse_toml
 from ttutor.tokenization.subword import LARGEST_VOCABULARY, SMALLEST_VOCABULARY
 from ttutor.training.schedule import SCHEDULES
 
@@ -188,11 +188,13 @@ class TrainingRecipe:
         """Read a recipe from a TOML file; what is left out keeps its default."""
         path = Path(path)
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            data = path.read_bytes()
         except OSError as error:
             raise SettingError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
-        except (ValueError, RecursionError) as error:  # bad TOML, not UTF-8, nested without end
-            raise SettingError(f"the recipe {path} cannot be understood: {error}") from None
+        try:
+            values = parse_toml(data, f"the recipe {path}", "mend it, or begin with a preset")
+        except FileError as error:
+            raise SettingError(str(error)) from None
         unknown = sorted(set(values) - {one.name for one in fields(cls)})
         if unknown:
             raise SettingError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")

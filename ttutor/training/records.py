@@ -4,24 +4,17 @@ A line is on the disk before the training goes on; what a crash cuts off costs o
 """
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from ttutor.errors import FileError
-from ttutor.files import cannot_write, write_file
+from ttutor.files import append_to, write_file
 
 
 def add_record(path: Path, record: dict) -> None:
     """Append one record, through to the disk."""
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(_line(record))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise FileError(cannot_write(path, error)) from None
+    append_to(path, _line(record))
 
 
 def read_records(path: Path) -> Iterator[dict]:

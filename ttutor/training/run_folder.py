@@ -10,7 +10,7 @@ from shlex import quote
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import FileError
-from ttutor.files import make_folder, sole_writer, unfinished_folder, write_file
+from ttutor.files import sole_writer, unfinished_folder, write_file
 from ttutor.schemas import read_as
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.checkpoint import checkpoint_paths, remove_checkpoints
@@ -93,7 +93,6 @@ class RunFolder:
         Raises:
             FileError: another process trains here.
         """
-        make_folder(self.path)
         with sole_writer(self.path / LOCK):
             yield
 
@@ -183,7 +182,7 @@ class RunFolder:
         except NotADirectoryError:
             raise FileError(f"{self.path} is a file; expected the folder of a training, as `--out` named it") from None
         except FileNotFoundError:
-            overwrite = " --overwrite" if self._found() else ""  # what a killed process began
+            overwrite = " --overwrite" if (self.path / RECIPE).exists() else ""  # what a killed process began
             raise FileError(
                 f"there is no trained model in {self.path}, nor an exported one: check the path, or train one with "
                 f"`ttutor train --out {quote(str(self.path))}{overwrite}`"

@@ -1,7 +1,6 @@
 """A training as a checkpoint, and back: weights, averages, optimizer, random numbers, position in the data."""
 
-import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor
 
 from ttutor.errors import FileError
-from ttutor.schemas import read_as
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.checkpoint import (
     Checkpoint,
@@ -118,9 +116,7 @@ class TrainingState:
         self.best.update(
             (name, tensor.to(parameters[name].device)) for name, tensor in checkpoint.group("best").items()
         )
-        names = [one.name for one in fields(Position)]
-        stored = json.dumps({name: checkpoint.state.get(name) for name in names}).encode()
-        vars(self.position).update(vars(read_as(Position, stored, f"the checkpoint in {folder}", "train anew")))
+        vars(self.position).update(vars(checkpoint.part(Position, folder)))
         return messages
 
 

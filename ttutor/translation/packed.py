@@ -13,7 +13,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 from einops import reduce
@@ -22,10 +21,13 @@ from torch import Tensor
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import FileError
+from ttutor.files import foreign_reader
 from ttutor.inside import capture
+from ttutor.layers.unfilled import Unfilled
+from ttutor.schemas import parse_json
 from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.tokenization.subword import SubwordTokenizer
-from ttutor.training.checkpoint import copy_into
+from ttutor.training.checkpoint import check_tensors, copy_into
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.translator import Translator
 from ttutor.variants.quantised import Quantised, quantise
@@ -41,6 +43,8 @@ PARTS = {
 """The kinds of attention, and where in the model each layer has its own."""
 ABOUT, SCALES, MEANS, KNOWN = "about", ".scales", "head_means.", "known_words"
 WORD = re.compile(r"[^\W\d_]+")
+LONGEST = 100_000
+"""Positions beyond which no translator goes; their table is not in the file, but made."""
 NO_WORDS = torch.zeros(0, dtype=torch.int32)
 
 
@@ -85,27 +89,26 @@ class PackedTranslator:
         Raises:
             FileError: it is something else.
         """
-        try:
+        with foreign_reader("this", "make it again", "is no packed translator, or a damaged one"):
             tensors = safetensors.torch.load(packed)
-            header = json.loads(packed[8 : 8 + int.from_bytes(packed[:8], "little")])
-            about = json.loads(header["__metadata__"][ABOUT])
+            header = parse_json(packed[8 : 8 + int.from_bytes(packed[:8], "little")], "its header", "make it again")
+            about = parse_json(header["__metadata__"][ABOUT].encode(), "its description", "make it again")
             config, style, card = TransformerConfig(**about["config"]), TextStyle(**about["style"]), about["card"]
             pieces = json.dumps(about["tokenizer"]).encode()
-        except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise FileError(f"this is no packed translator, or a damaged one: {error}") from None
-        model = Transformer(config)
-        weights = {
-            name: Quantised(tensors[name], tensors[name + SCALES]).restored() if name + SCALES in tensors else tensor
-            for name, tensor in tensors.items()
-            if not name.endswith(SCALES) and not name.startswith(MEANS) and name != KNOWN
-        }
-        copy_into(dict(model.named_parameters()), weights, "the packed weights")
-        return cls(
-            Translator(model, SubwordTokenizer.from_json(pieces, "the packed tokenizer"), style),
-            {part: tensors[MEANS + part] for part in PARTS if MEANS + part in tensors},
-            tensors.get(KNOWN, NO_WORDS),
-            card,
-        )
+            weights = {
+                name: Quantised(tensors[name], tensors[name + SCALES]).restored()
+                if name + SCALES in tensors
+                else tensor
+                for name, tensor in tensors.items()
+                if not name.endswith(SCALES) and not name.startswith(MEANS) and name != KNOWN
+            }
+            model = _filled(config, weights)
+            return cls(
+                Translator(model, SubwordTokenizer.from_json(pieces, "the packed tokenizer"), style),
+                {part: tensors[MEANS + part] for part in PARTS if MEANS + part in tensors},
+                tensors.get(KNOWN, NO_WORDS),
+                card,
+            )
 
     def strange_words(self, sentence: str) -> list[str]:
         """The words of a sentence that the translator never read in training; none where nobody noted them."""
@@ -119,6 +122,19 @@ class PackedTranslator:
         """A translator of your own, with the means of its heads over these sentences and its translations of them."""
         answers = translator.translate(sentences, beam_size=1)
         return cls(translator, head_means(translator, [(one.source, one.text) for one in answers]))
+
+
+def _filled(config: TransformerConfig, weights: Mapping[str, Tensor]) -> Transformer:
+    """A model with these weights, of which nothing is made before its sizes are known to be theirs."""
+    if config.n_layers > len(weights) or config.max_len > LONGEST:
+        raise FileError(
+            f"{config.n_layers:,} layers and {config.max_len:,} positions are those of no packed translator"
+        )
+    with torch.device("meta"), Unfilled():
+        check_tensors(dict(Transformer(config).named_parameters()), weights, "the packed weights")
+    model = Transformer(config)
+    copy_into(dict(model.named_parameters()), weights, "the packed weights")
+    return model
 
 
 def head_means(

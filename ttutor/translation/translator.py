@@ -9,7 +9,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ttutor.errors import FileError, InputError, SettingError
 from ttutor.generation import Hypothesis
 from ttutor.tokenization import EOS_ID
 from ttutor.tokenization.subword import SubwordTokenizer
-from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint, signature
+from ttutor.training.checkpoint import check_belongs, copy_into, load_checkpoint, signature
 from ttutor.training.precision import PRECISIONS, resolve_precision
 from ttutor.training.preparation import model_config
 from ttutor.training.recipe import TrainingRecipe
@@ -182,10 +182,11 @@ class Translator(EngineTranslator):
         signed = signature(facts.fingerprint, recipe, tokenizer, facts.style, facts.precision)
         check_belongs(checkpoint, run.checkpoints, signed, model=config.to_dict())
         model = Transformer(config)
-        weights = checkpoint.group("best" if checkpoint.state.get("uses_best") else "averaged")
+        standing = checkpoint.part(Standing, run.checkpoints)
+        weights = checkpoint.group("best" if standing.uses_best else "averaged")
         copy_into(dict(model.named_parameters()), weights, "the averaged weights")
         translator = cls(model, tokenizer, facts.style)
-        translator.messages, translator.unfinished = messages, _unfinished(checkpoint, recipe)
+        translator.messages, translator.unfinished = messages, _unfinished(standing, recipe)
         return translator
 
     @classmethod
@@ -288,13 +289,21 @@ def _check_sentences(sentences: Sequence[str]) -> None:
             ) from None
 
 
-def _unfinished(checkpoint: Checkpoint, recipe: TrainingRecipe) -> str:
-    """In words, how far the training has come; nothing if to its end (or if the checkpoint does not tell)."""
-    progress = checkpoint.state.get("progress", 1.0)
-    if progress >= 1:
+@dataclass(frozen=True)
+class Standing:
+    """What a checkpoint says of a training to whom only its weights matter: how far it is, and which weights count."""
+
+    step: int
+    progress: float
+    uses_best: bool
+
+
+def _unfinished(standing: Standing, recipe: TrainingRecipe) -> str:
+    """In words, how far the training has come; nothing if to its end."""
+    if standing.progress >= 1:
         return ""
-    length = f"of {recipe.steps:,} steps" if recipe.steps else f"steps, {100 * progress:.0f} % of its training"
-    return f"this model has trained {checkpoint.step:,} {length}"
+    length = f"of {recipe.steps:,} steps" if recipe.steps else f"steps, {100 * standing.progress:.0f} % of its training"
+    return f"this model has trained {standing.step:,} {length}"
 
 
 def _side_by_side(search: Callable[[list[list[int]]], Any], batches: list[list[list[int]]], threads: int) -> list[Any]:

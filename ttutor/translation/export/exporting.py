@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttutor.errors import FileError, SettingError, TtutorError
-from ttutor.files import new_folder
+from ttutor.errors import FileError, SettingError
+from ttutor.files import foreign_reader, new_folder
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.translation.engine import Engine
 from ttutor.translation.export import ctranslate2, huggingface, onnx
@@ -99,11 +99,6 @@ def load_exported(folder: str | Path, *, threads: int | None = None) -> EngineTr
     if exported.form not in FORMS:
         raise FileError(f"{folder} has the form {exported.form!r}, expected one of {', '.join(FORMS)}")
     tokenizer = SubwordTokenizer.load(folder / TOKENIZER)
-    try:
+    with foreign_reader(folder, ANEW, f"is not what this version of {exported.form} reads"):  # its files are whole
         engine = FORMS[exported.form].engine(folder, exported.config, threads)
-    except TtutorError:
-        raise
-    except Exception as error:  # each program raises what it likes: the files are whole, so its version may be another
-        first = str(error).partition("\n")[0]
-        raise FileError(f"{exported.form} cannot read {folder} ({type(error).__name__}: {first}); {ANEW}") from error
     return EngineTranslator(engine, tokenizer, exported.style)
