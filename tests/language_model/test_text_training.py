@@ -170,7 +170,7 @@ def test_a_file_that_is_not_the_one_the_weights_were_written_with_is_named(tmp_p
         load_language_model(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["seconds", "signature", "exp_avg.token_embeddings", "best"])
+@pytest.mark.parametrize("damage", ["seconds", "signature", "exp_avg.decoder", "best"])
 def test_a_checkpoint_that_lacks_something_is_refused_in_words(tmp_path: Path, damage: str) -> None:
     tiny(tmp_path / "gpt").run()
     checkpoint, _ = load_checkpoint(tmp_path / "gpt" / "checkpoints")

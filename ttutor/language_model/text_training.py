@@ -9,7 +9,7 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -275,7 +275,11 @@ class TextTraining:
         copy_into(parameters, checkpoint.group("model"), "the model")
         if stored.step:
             counts = {name: torch.tensor(0.0) for name in parameters}
-            expected = {"step": counts, "exp_avg": parameters, "exp_avg_sq": parameters}
+            expected: dict[str, Mapping[str, Tensor]] = {
+                "step": counts,
+                "exp_avg": parameters,
+                "exp_avg_sq": parameters,
+            }
             kinds = {kind: checkpoint.group(kind) for kind in expected}
             for kind, tensors in expected.items():
                 check_tensors(tensors, kinds[kind], "the optimizer")

@@ -43,8 +43,8 @@ PARTS = {
 """The kinds of attention, and where in the model each layer has its own."""
 ABOUT, SCALES, MEANS, KNOWN = "about", ".scales", "head_means.", "known_words"
 WORD = re.compile(r"[^\W\d_]+")
-LONGEST = 100_000
-"""Positions beyond which no translator goes; their table is not in the file, but made."""
+LARGEST_TABLE = 100_000_000
+"""Numbers in the table of positions beyond which no translator goes: it is not in the file, but made."""
 NO_WORDS = torch.zeros(0, dtype=torch.int32)
 
 
@@ -126,9 +126,10 @@ class PackedTranslator:
 
 def _filled(config: TransformerConfig, weights: Mapping[str, Tensor]) -> Transformer:
     """A model with these weights, of which nothing is made before its sizes are known to be theirs."""
-    if config.n_layers > len(weights) or config.max_len > LONGEST:
+    if config.n_layers > len(weights) or config.max_len * config.d_model > LARGEST_TABLE:
         raise FileError(
-            f"{config.n_layers:,} layers and {config.max_len:,} positions are those of no packed translator"
+            f"{config.n_layers:,} layers, {config.max_len:,} positions and a width of {config.d_model:,} are those "
+            "of no packed translator"
         )
     with torch.device("meta"), Unfilled():
         check_tensors(dict(Transformer(config).named_parameters()), weights, "the packed weights")
