@@ -395,12 +395,20 @@ def test_the_verdict_scores_a_guess_of_a_training_whose_parts_stayed(verdict: An
     assert outcome == "It learns, as you guessed."
     assert rest == (
         "After 300 steps it has 100 % of the new letters right. "
-        "Five other random starts, recorded: 100 % each after 300 steps. Now take the positions out."
+        "Five other random starts, recorded: 100 % each. Now take the positions out."
     )
     outcome, rest = verdict(training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)]), recorded=[0.191, 0.236])
     assert outcome == "It fails, and you guessed otherwise."
-    assert "recorded: 19 to 24 % after 300 steps. A place does not know which place it is" in rest
+    assert "recorded: 19 to 24 %. A place does not know which place it is" in rest
     assert "take the positions out" not in rest
+
+
+@in_browser
+def test_the_verdict_of_sorting_without_positions_blames_the_places_and_not_the_digits(verdict: Any) -> None:
+    run = training("sort", {0: 0.1, 600: 0.31}, changes=[(0, OUT)], guess="no")
+    outcome, rest = verdict(run, goal=600, simplest=0.309)
+    assert outcome == "It fails, as you guessed."
+    assert "Which digits there are is enough to sort; but no place knows which place it is" in rest
 
 
 @in_browser
@@ -451,7 +459,7 @@ def test_the_verdict_of_what_is_learned_late_or_lost_later(verdict: Any) -> None
     outcome, rest = verdict(slow, recorded=[0.166, 0.303])
     assert outcome == "At 300 steps it failed, as you guessed; it needed more steps."
     assert rest == (
-        "19 % at step 300, 100 % at step 900. Five other random starts, recorded: 17 to 30 % after 300 steps. "
+        "19 % at step 300, 100 % at step 900. Five other random starts, recorded after 300 steps: 17 to 30 %. "
         "Now take the positions out."
     )
     early = training("reverse", {300: 0.19}, changes=[(0, {}, 0.0003)], guess="no")
@@ -553,7 +561,7 @@ def test_it_learns_to_reverse_and_falls_without_positions(show: Show) -> None:
     assert "as you guessed" in words
     seeds = assets.load("playground_seeds")["provenance"]["seeds"]
     assert len(seeds) == 5
-    assert "Five other random starts, recorded: 100\u00a0% each after 300 steps." in words
+    assert "Five other random starts, recorded: 100\u00a0% each." in words
     assert page.locator(".mark").count() == 3  # nine in ten, the simplest answer, chance
     assert spoken(page).inner_text() == words
     assert page.locator("text.token.right").all_text_contents() == list("desserts")

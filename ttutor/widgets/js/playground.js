@@ -201,7 +201,7 @@ const CSS = css`
     clip-path: polygon(12% 44%, 0 60%, 42% 96%, 100% 18%, 84% 6%, 40% 66%);
   }
   .tt-finding {
-    min-height: 4.4em;
+    min-height: 5.8em;
   }
   /* The invitation goes when the outcome comes: two texts, one over the other, cannot be read. */
   .tt-finding > * {
@@ -273,7 +273,8 @@ const CSS = css`
       margin: 0.25rem 0 0;
       font-size: 0.8125rem;
     }
-    .such > span {
+    .such > span,
+    .tt-invite > span {
       display: none;
     }
     .guess {
@@ -285,7 +286,7 @@ const CSS = css`
       font-size: 0.8125rem;
     }
     .tt[data-acted] .tt-finding {
-      min-height: 7.3em;
+      min-height: 8.8em;
     }
     .tt-picture text {
       font-size: 0.75rem;
@@ -298,9 +299,9 @@ const { tasks, understand, Training } = makeTasks(engine);
 const PARTS = ["positions", "causal", "heads", "skips", "norm", "layers"];
 const SETTINGS = ["task", ...PARTS, "rate", "seed", "beside", "text", "head", "selected", "slow"];
 const NOTES = [
-  "Positions: each place has a vector of its own, which is learned. Skips: what a layer finds is added to what came in. Norms: each vector is brought to one size before a layer reads it. Looking left only: a causal mask.",
+  "Positions: each place has a vector of its own, which is learned. Skips: what a layer finds is added to what came in. Norms: each vector is brought to one size. Looking left only: a causal mask.",
   "The lines are attention, as wide as the weight; with two layers they meet half-way. Point at a letter, or tap it: an answer shows what it looks at, a letter below who looks at it. Press “all heads”, their mean, for one at a time.",
-  "Unseen: what it is never trained on. Commonest letter: writing that everywhere; chance is a guess among all tokens. The loss is minus the logarithm of the probability of the right answer. A random start: first weights and the order of the examples.",
+  "Unseen: what it is never trained on. Commonest letter: writing that everywhere; chance is a guess among all tokens. The loss is minus the logarithm of the probability of the right answer. A random start: first weights, and examples.",
 ];
 const EVERY = 10; // steps from point to point
 const MOST_POINTS = 200;
@@ -561,7 +562,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Train it in the page",
     question: titleWords(get("task"), partsOf(), false),
-    invite: "It has learned nothing yet. Take a part out, if you like. Your guess starts the training.",
+    invite: "It has learned nothing yet. ",
     onReset: () => {
       leave();
       setTraits(model, initial);
@@ -569,6 +570,13 @@ function render({ model, el }) {
     },
     css: CSS,
   });
+  // A phone has no room for what the parts are.
+  card.root.querySelector(".tt-invite").append(
+    make("span", {
+      text: "Positions tell where a letter stands, skips keep what came in, norms keep it to one size. ",
+    }),
+    "Take a part out, if you like. Your guess starts the training.",
+  );
   const task = select({
     label: "It learns to",
     options: Object.keys(tasks).map((name) => [name, WORDS[name][0]]),
@@ -614,6 +622,8 @@ function render({ model, el }) {
     role: "img",
     draw: (state, width, height) => drawPlot(state, width, height),
   });
+  // Chromium would stop at a drawing that listens for focus.
+  for (const { node } of [looks, plot]) node.firstChild.tabIndex = -1;
   const point = (event) => {
     const { left } = plot.node.getBoundingClientRect();
     probe = event ? event.clientX - left : Infinity;
@@ -755,13 +765,15 @@ function render({ model, el }) {
     drawn.busy = false; // so that the plot is drawn, too
     drawPictures();
     if (busy) {
-      const words = live.trainers[0].busy ? ["It trains: ", ""] : ["The one with all parts catches up: ", ""];
-      find(words[0], [words[0], trains, " Untick a part now, and the running model loses it."]);
+      const words = live.trainers[0].busy
+        ? ["It trains: ", " Untick a part now, and the running model loses it."]
+        : ["The one with all parts catches up: ", ""];
+      find(words[0], [words[0], trains, words[1]]);
       return;
     }
     if (!has) {
       const words = missingWords(name, partsOf());
-      find(words, [`${words} Your guess starts the training.`.trim()]);
+      find(words, [words, " Your guess starts the training."]);
       return;
     }
     const [verdict, words] = verdictOf({
@@ -877,7 +889,7 @@ function exampleWords(name) {
     const write = (all) => all.map((id) => vocabulary[id]).join(WORDS[name][4]);
     found.push(`${write(ids)}\u00a0→\u00a0${write(right(ids).filter((one) => one >= 0))}`);
   }
-  const signs = name === "next" ? " (· begins a word, . ends it)" : null;
+  const signs = name === "next" ? " (· begins, . ends)" : null;
   return [`Examples: ${found[0]}`, make("span", { text: `, ${found[1]}` }), signs];
 }
 
@@ -903,7 +915,7 @@ function followWords(name, ids, says, tiers, place) {
     .filter(([share, i]) => share >= 0.02 && (isAnswer || targets[i] >= 0))
     .sort(([one], [other]) => other - one)
     .slice(0, 3)
-    .map(([share, i]) => `${isAnswer ? tokens[i] : answer(i)} ${percent(share)}`)
+    .map(([share, i]) => `${isAnswer ? tokens[i] : answer(i)} (${percent(share)})`)
     .join(", ");
   const i = place % ids.length;
   const through = tiers.length > 1 ? " through both layers" : "";

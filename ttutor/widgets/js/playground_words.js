@@ -180,7 +180,7 @@ export function verdictOf({ run, now, goal, simplest, recorded = [], before = nu
   const [least, most] = [Math.min, Math.max].map((one) => percent(one(...recorded)));
   const range = least === most ? `${least} each` : `${least.replace("\u00a0%", "")} to ${most}`;
   const others = recorded.length
-    ? `Five other random starts, recorded: ${range} after ${goal} steps.`
+    ? `Five other random starts, recorded${isLater ? ` after ${goal} steps` : ""}: ${range}.`
     : "No runs like this are recorded: try another random start.";
   const rest = [besides, others, whyOf({ task, parts, rate, point: end, isNow, isLater })];
   if (hasTurned) {
@@ -214,7 +214,7 @@ function whyOf({ task, parts, rate, point: { right, seen }, isNow, isLater }) {
   if (!positions && !isNow && !causal && task === "reverse")
     return "A place does not know which place it is, nor where the other letters stand.";
   if (!positions && !isNow && !causal && task === "sort")
-    return "Which digits there are would be enough to sort; but no place knows which place it is, so two places that read the same digit must write the same.";
+    return "Which digits there are is enough to sort; but no place knows which place it is, so two that read the same digit must write the same.";
   if (!positions && !isNow && task === "who" && (!causal || layers === 1))
     return "Without positions “dog bites man” and “man bites dog” are the same to it.";
   if (causal && positions && !isNow && task === "reverse")
