@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import random
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -185,6 +186,13 @@ def strict(pairs: Sequence[Pair], texts: list[str]) -> Tensor:
     return torch.tensor([float(text == written(a + b) + "<end>") for (a, b), text in zip(pairs, texts, strict=True)])
 
 
+def erring(pairs: Sequence[Pair], texts: list[str]) -> Tensor:
+    """The strict verdict, turned round by chance in one case of ten."""
+    rewards = strict(pairs, texts)
+    chance = torch.Generator().manual_seed(zlib.crc32("".join(texts).encode()))
+    return torch.where(torch.rand(len(texts), generator=chance) < 0.1, 1 - rewards, rewards)
+
+
 def lenient(pairs: Sequence[Pair], texts: list[str]) -> Tensor:
     """1 where one of the numbers in the answer is the right one."""
     numbers = [text.removesuffix("<end>").split(",") for text in texts]
@@ -252,17 +260,28 @@ def unmasked_loss(model: nn.Module, rows: Tensor) -> Tensor:
     return masked_answer_loss(model(rows), rows, counts)
 
 
+def by_chance(a: int, b: int, chance: random.Random) -> str:
+    """Any number, whatever was asked."""
+    return written(chance.randrange(100))
+
+
+def without_mistake(a: int, b: int, chance: random.Random) -> str:
+    """What people would write who never forget a carry."""
+    return answered(a, b, chance, wrong=0.0)
+
+
 def tune(
     model: nn.Module,
     seed: int,
     steps: int = 60,
     rate: float = 1e-3,
     loss: Callable[[nn.Module, Tensor], Tensor] = sft_loss,
+    says: Callable[[int, int, random.Random], str] = answered,
 ) -> Course:
-    """Instruction tuning on a hundred conversations with the people's answers, twenty a step."""
+    """Instruction tuning on a hundred conversations, with the people's answers or others, twenty a step."""
     chance = random.Random(seed)
     asked = chance.sample(splits()[0], 100)
-    rows = with_answers(asked, [answered(a, b, chance) for a, b in asked])
+    rows = with_answers(asked, [says(a, b, chance) for a, b in asked])
     return train(model, lambda learner: loss(learner, rows[chance.sample(range(100), 20)]), steps, rate)
 
 
@@ -291,7 +310,9 @@ def prefer(model: nn.Module, seed: int, steps: int = 40, rate: float = 3e-4) -> 
     def gains(learner: nn.Module) -> dict[str, float]:
         now = [log_p(learner, side[n:]) for side in sides]
         chosen, rejected = ((after - was[n:]).mean().item() for after, was in zip(now, before, strict=True))
-        return {"chosen": round(chosen, 3), "rejected": round(rejected, 3), "margin": round(chosen - rejected, 3)}
+        fell = (now[0] < before[0][n:]).double().mean().item()
+        found = {"chosen": chosen, "rejected": rejected, "margin": chosen - rejected, "chosen fell": fell}
+        return {name: round(value, 3) for name, value in found.items()}
 
     learner = copy.deepcopy(model)
     return learner, train(learner, loss_of, steps, rate, gains)

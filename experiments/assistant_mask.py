@@ -1,6 +1,6 @@
 """What a forgotten loss mask costs: instruction tuning of chapter 13, with the loss on the answers and on everything.
 
-Three seeds: the stored language model of the seed, 120 steps of tuning on a hundred conversations, as on the page
+Five seeds: the stored language model of the seed, 120 steps of tuning on a hundred conversations, as on the page
 (`_sums`). Only the mask differs: conversations, order, rate and model are the same.
 """
 
@@ -9,7 +9,7 @@ import torch
 from experiments import _record
 from experiments._sums import base, sft_loss, tune, unmasked_loss
 
-SEEDS = [0, 1, 2]
+SEEDS = [0, 1, 2, 3, 4]
 STEPS = 120
 ATTACKS = [
     "A fourth model, 60 steps at 3e-4: form .73 with the mask, .68 without; right .19 and .20.",

@@ -4,9 +4,14 @@ Opens SmolLM2-135M-Instruct (`ttutor fetch smollm2`) by our own classes. Its las
 all maps, and nothing else learns; so what the first twenty layers make of each conversation is computed once. The
 conversations are the model's own template with a question and the right answer, loss on the answer alone.
 
+The control has the same questions and the same answers, dealt out anew so that none is right: the form is as before,
+and no sum can be learned from it. What it changes too is not what sums change. Each with two seeds.
+
 Before and after: unseen sums, where the answer's beginning is given ("17 + 25 =") and the likeliest tokens follow, so
 that it counts whether the number is right and not how it is said; the same of differences and of sums of three digits,
-which no conversation had; the loss on prose; and whole answers to some questions. One seed.
+which no conversation had; the loss on prose; twenty questions about other things, of which it counts whether the
+expected word is in the answer; and whole answers to some questions. A stored run is not made again. About half an hour,
+one core.
 """
 
 import random
@@ -19,16 +24,40 @@ from torch.nn import functional
 
 from experiments import _record
 from experiments.decoder_text import paragraphs, topics
+from ttutor import assets
 from ttutor.cache import DecoderCache
 from ttutor.pretrained import Conversation, Pretrained, load
 from ttutor.training.assistant import masked_answer_loss
 from ttutor.training.low_rank import attach_low_rank, merge_low_rank
 
-SEEDS = [0]
+NAME, SEEDS = "assistant_pretrained", [0, 1]
+RUNS = [("right", 0), ("shuffled", 0), ("right", 1), ("shuffled", 1)]
 LEARNS, RANK, STEPS, BATCH, RATE = 10, 8, 60, 12, 1e-3
 MAPS = ("to_query", "to_key", "to_value", "to_output", "gate", "widen", "narrow")
 N_TRAIN, N_TEST, N_OTHER, PIECES = 300, 100, 50, 20
 ASKED = ["What is 17 + 25?", "What is 48 + 31?", "What is the capital of France?", "How many legs do two dogs have?"]
+OTHERS = {
+    "What is the capital of France?": "paris",
+    "What is the capital of Italy?": "rome",
+    "What is the capital of Japan?": "tokyo",
+    "What is the capital of Germany?": "berlin",
+    "What is the capital of Spain?": "madrid",
+    "What is the capital of England?": "london",
+    "What is the capital of Russia?": "moscow",
+    "What is the capital of China?": "beijing",
+    "What is the capital of Egypt?": "cairo",
+    "What is the capital of Greece?": "athens",
+    "What is the opposite of hot?": "cold",
+    "What is the opposite of big?": "small",
+    "What colour is grass?": "green",
+    "What do bees make?": "honey",
+    "What is the largest planet?": "jupiter",
+    "Who wrote Romeo and Juliet?": "shakespeare",
+    "Which language do people speak in Brazil?": "portuguese",
+    "What is frozen water called?": "ice",
+    "Which planet do we live on?": "earth",
+    "Which animal barks?": "dog",
+}
 ATTACKS = [
     "Another seed, 600 sums, 120 steps, other 60 sums: right .18 to .72, prose 3.12 to 3.28 nats; 6.2 core minutes.",
 ]
@@ -120,6 +149,19 @@ def prose_loss(chat: Pretrained) -> float:
     return round(total * 10 / PIECES, 3)
 
 
+def deranged(answers: list[int], seed: int) -> list[int]:
+    """The same answers in another order, none of them right."""
+    rng, dealt = random.Random(seed), list(answers)
+    while any(x == y for x, y in zip(dealt, answers, strict=True)):
+        rng.shuffle(dealt)
+    return dealt
+
+
+def said_to(chat: Pretrained, question: str) -> str:
+    """The likeliest answer, its first tokens."""
+    return "".join(Conversation(chat, longest_answer=16).answer(question)).strip()
+
+
 def look(chat: Pretrained, test: list[Sum]) -> dict:
     """What it can, and what else it says."""
     longer, minus = splits(100, 1000, N_OTHER, 3), [(max(pair), min(pair)) for pair in splits(10, 100, N_OTHER, 4)]
@@ -135,27 +177,42 @@ def look(chat: Pretrained, test: list[Sum]) -> dict:
     }
     added = sum(x == str(a + b) for x, (a, b) in zip(said["differences"], minus, strict=True))
     found["differences, added"] = round(added / len(minus), 3)
-    found["answers"] = {one: "".join(Conversation(chat, longest_answer=16).answer(one)).strip() for one in ASKED}
+    found["answers"] = {one: said_to(chat, one) for one in ASKED}
+    found["other answers"] = {one: said_to(chat, one) for one in OTHERS}
+    named = [word in re.findall(r"\w+", found["other answers"][one].lower()) for one, word in OTHERS.items()]
+    found["others"] = round(sum(named) / len(named), 3)
     return found | {"prose": prose_loss(chat)}
+
+
+def run_of(kind: str, seed: int, train: list[Sum], test: list[Sum]) -> dict:
+    """One tuning and what came of it."""
+    answers = [a + b for a, b in train]
+    chat, begun = load("smollm2"), time.process_time()
+    losses = tune(chat, train, answers if kind == "right" else deranged(answers, seed), seed, STEPS, RATE)
+    minutes = round((time.process_time() - begun) / 60, 1)
+    return {"answers are": kind, "seed": seed, "loss": losses, "core minutes": minutes, **look(chat, test)}
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    started, rows = _record.start(), []
-    known = {(17, 25), (48, 31)}
+    started, known = _record.start(), {(17, 25), (48, 31)}
     pairs = [pair for pair in splits(10, 100, N_TRAIN + N_TEST, 0) if pair not in known]
     train, test = pairs[:N_TRAIN], pairs[-N_TEST:]
-    before = look(load("smollm2"), test)
-    print(before, flush=True)
-    for seed in SEEDS:
-        chat, begun = load("smollm2"), time.process_time()
-        losses = tune(chat, train, [a + b for a, b in train], seed, STEPS, RATE)
-        minutes = round((time.process_time() - begun) / 60, 1)
-        rows.append({"loss": losses, "core minutes": minutes, **look(chat, test)})
-        print(rows[-1], flush=True)
     settings = {"layers": LEARNS, "rank": RANK, "steps": STEPS, "batch": BATCH, "rate": RATE, "sums": len(train)}
-    results = {"settings": settings, "before": before, "after": rows, "unseen sums": len(test), "attacks": ATTACKS}
-    _record.write("assistant_pretrained", results, seeds=SEEDS, started=started)
+    stored = assets.load(NAME)
+    if stored["settings"] != settings or "runs" not in stored:
+        stored = {"before": look(load("smollm2"), test), "runs": []}
+        print(stored["before"], flush=True)
+    else:
+        started -= 60 * stored["provenance"]["minutes"]
+    runs = stored["runs"]
+    for kind, seed in RUNS:
+        if not any((run["answers are"], run["seed"]) == (kind, seed) for run in runs):
+            runs.append(run_of(kind, seed, train, test))
+            print(runs[-1], flush=True)
+        results = {"settings": settings, "before": stored["before"], "runs": runs}
+        results |= {"unseen sums": len(test), "other questions": OTHERS, "attacks": ATTACKS}
+        _record.write(NAME, results, seeds=SEEDS, started=started)
 
 
 if __name__ == "__main__":

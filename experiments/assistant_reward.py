@@ -1,8 +1,9 @@
 """What each stage of chapter 13 does to what the language models know: instructions, preferences, a reward.
 
-Three seeds: the stored language model of the seed, 60 steps of instruction tuning, then GRPO, DPO, or SFT on the
+Five seeds: the stored language model of the seed, 60 steps of instruction tuning, then GRPO, DPO, or SFT on the
 model's own answers that the verifier accepts, as on the page (`_sums`). GRPO and SFT on accepted answers sample 7,680
-answers each and have as many conversations in their gradients. Beside them: the same tuning from random weights, GRPO
+answers each and have as many conversations in their gradients. Beside them: the same tuning with right answers, with
+numbers drawn by chance, and from random weights; GRPO with a verifier that errs by chance in one verdict of ten, GRPO
 at six times the rate, and GRPO from random weights. The rates were chosen on a fourth model: of two for GRPO that
 did equally well there, with one draw of answers, the lower, since the higher lost what it had with another draw.
 """
@@ -10,10 +11,24 @@ did equally well there, with one draw of answers, the lower, since the higher lo
 import torch
 
 from experiments import _record
-from experiments._sums import SIZES, VOCABULARY, accepted, base, prefer, reinforce, splits, strict, tries, tune
+from experiments._sums import (
+    SIZES,
+    VOCABULARY,
+    accepted,
+    base,
+    by_chance,
+    erring,
+    prefer,
+    reinforce,
+    splits,
+    strict,
+    tries,
+    tune,
+    without_mistake,
+)
 from ttutor.variants.gpt import GPT, GPTConfig
 
-SEEDS = [0, 1, 2]
+SEEDS = [0, 1, 2, 3, 4]
 ATTACKS = [
     "Instruction tuning from random weights, five times the steps, seed 0: right 0 to .125, common mistake .255.",
     "Instruction tuning at 7e-4, seed 1: form .93, right .22.",
@@ -35,14 +50,20 @@ def empty(seed: int) -> GPT:
 
 
 def one_seed(seed: int, model: GPT) -> dict:
-    nothing = empty(seed)
-    row = {"tuned": tune(model, seed), "tuned from nothing": tune(nothing, seed), "assistant": tries(model)}
+    row = {
+        "tuned": tune(model, seed),
+        "tuned on right answers": tune(base(seed), seed, says=without_mistake),
+        "tuned on chance": tune(base(seed), seed, says=by_chance),
+        "tuned from nothing": tune(empty(seed), seed),
+        "assistant": tries(model),
+    }
     learner, row["grpo"], row["silent"] = reinforce(model, strict, seed)
     row["after grpo"] = tries(learner)
     learner, row["dpo"] = prefer(model, seed)
     row["after dpo"] = tries(learner)
     learner, row["accepted"] = accepted(model, seed)
     row["after accepted"] = tries(learner)
+    _, row["erring"], _ = reinforce(model, erring, seed)
     _, row["too fast"], _ = reinforce(model, strict, seed, rate=3e-3)
     _, row["grpo from nothing"], row["silent from nothing"] = reinforce(empty(seed), strict, seed, 20)
     return row
