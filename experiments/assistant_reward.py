@@ -32,12 +32,15 @@ SEEDS = [0, 1, 2, 3, 4]
 ATTACKS = [
     "Instruction tuning from random weights, five times the steps, seed 0: right 0 to .125, common mistake .255.",
     "Instruction tuning at 7e-4, seed 1: form .93, right .22.",
+    "Instruction tuning with twenty conversations, seeds 0 to 2: form .93 to .97, right .225 to .26.",
     "GRPO, the fourth model: right .25 to .40; with other answers drawn, .25 to .425.",
     "GRPO, seed 0 with other answers drawn: right .22 to .325.",
     "GRPO at 7e-4, seed 1: right .235 to .42.",
     "GRPO at 1e-3: the fourth model .25 to .16, and seed 0 with other answers drawn .22 to .24: too high a rate.",
     "Control at 1e-3, seed 1: rewards drawn by chance, one in four: right .235 to 0.",
     "Control, seed 1: groups of one, five steps: every weight unchanged.",
+    "DPO, on the pairs that it learns from, seeds 0 to 3: chosen -.2 to -1.4, rejected -6.5 to -9.0 nats.",
+    "DPO, seed 3: chosen -1.1 at beta .5, -.35 at 1e-4, -5.7 after 120 steps; it fell in .62 to .78 of the pairs.",
     "DPO, the fourth model: chosen -2.4, rejected -10.1 nats; at 2e-4, seed 1: -.8 and -3.7; at 1e-4: -.3 and -2.4.",
     "SFT on accepted answers at 7e-4, seed 1: right .235 to .565.",
 ]

@@ -106,6 +106,8 @@ def preference_loss(
         reference_rejected: of the others.
         beta: how fast the loss is content: a margin of ``1 / beta`` nats is a step of one on the sigmoid.
 
+    It is the loss of trl's ``DPOTrainer``, there called ``"sigmoid"`` (compared with version 1.16: the same).
+
     Raises:
         ValueError: ``beta`` is not positive.
 
@@ -161,6 +163,8 @@ def policy_gradient_loss(
     $$L = -\frac{1}{B} \sum_{i=1}^{B} A_i \sum_t \log p(x_{i,t} \mid x_{i,<t}) \;+\; w\,\widehat{\mathrm{KL}}$$
 
     Only its gradient means something: its value does not say how good the answers are.
+    trl's ``GRPOTrainer`` with ``loss_type="dr_grpo"`` and ``scale_rewards="none"`` has this gradient, divided by
+    ``max_completion_length`` (compared with version 1.16).
 
     Args:
         log_probabilities: of each token of the answers, zero elsewhere: see `answer_log_probabilities`.
