@@ -5,13 +5,13 @@ all maps, and nothing else learns; so what the first twenty layers make of each 
 conversations are the model's own template with a question and the right answer, loss on the answer alone.
 
 The control has the same questions and the same answers, dealt out anew so that none is right: the form is as before,
-and no sum can be learned from it. What it changes too is not what sums change. Each with two seeds.
+and no sum can be learned from it. What it changes, too, the sums did not change.
 
 Before and after: unseen sums, where the answer's beginning is given ("17 + 25 =") and the likeliest tokens follow, so
 that it counts whether the number is right and not how it is said; the same of differences and of sums of three digits,
 which no conversation had; the loss on prose; twenty questions about other things, of which it counts whether the
-expected word is in the answer; and whole answers to some questions. A stored run is not made again. About half an hour,
-one core.
+expected word is in the answer; and whole answers to some questions. A stored run is not made again; each takes six
+minutes of one core. Stored so far: the right answers, first seed.
 """
 
 import random
@@ -30,7 +30,7 @@ from ttutor.pretrained import Conversation, Pretrained, load
 from ttutor.training.assistant import masked_answer_loss
 from ttutor.training.low_rank import attach_low_rank, merge_low_rank
 
-NAME, SEEDS = "assistant_pretrained", [0, 1]
+NAME = "assistant_pretrained"
 RUNS = [("right", 0), ("shuffled", 0), ("right", 1), ("shuffled", 1)]
 LEARNS, RANK, STEPS, BATCH, RATE = 10, 8, 60, 12, 1e-3
 MAPS = ("to_query", "to_key", "to_value", "to_output", "gate", "widen", "narrow")
@@ -212,7 +212,7 @@ def main() -> None:
             print(runs[-1], flush=True)
         results = {"settings": settings, "before": stored["before"], "runs": runs}
         results |= {"unseen sums": len(test), "other questions": OTHERS, "attacks": ATTACKS}
-        _record.write(NAME, results, seeds=SEEDS, started=started)
+        _record.write(NAME, results, seeds=sorted({run["seed"] for run in runs}), started=started)
 
 
 if __name__ == "__main__":
