@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -248,6 +249,24 @@ def test_a_mistake_of_the_grader_writes_no_mark_and_costs_only_one(tmp_path) -> 
         ["ok", "4", "2", "6"],
     ]
     assert "ZeroDivisionError: a mistake in the grader" in (tmp_path / "out" / "grader-errors.txt").read_text()
+
+
+def test_a_full_disk_ends_the_run_and_what_is_graded_stands(tmp_path, monkeypatch, counted) -> None:
+    folder, out = put(tmp_path / "in", {"ada.py": RIGHT, "bo.py": RIGHT, "di.py": RIGHT}), tmp_path / "out"
+    write = os.fsync
+
+    def full_for_bo(descriptor: int) -> None:
+        if list(out.rglob("*bo.json")):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(descriptor)
+
+    monkeypatch.setattr("os.fsync", full_for_bo)
+    with pytest.raises(FileError, match=r"bo\.json: No space left on device; make room"):
+        run(folder, out)
+    assert counted() == ["ada", "bo"]
+    monkeypatch.undo()
+    assert read_record(out / "records" / "ada.json").total == 6.0
+    assert run(folder, out).n_new == 2
 
 
 def test_a_process_of_the_judge_that_dies_is_told_and_what_is_graded_stands(tmp_path) -> None:

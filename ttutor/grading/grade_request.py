@@ -113,7 +113,8 @@ def grade_class(request: GradeRequest) -> Outcome:
 
     Raises:
         InputError: there is nothing to grade, or it lies where the results would go.
-        FileError: the older results or the marks by hand cannot be read.
+        FileError: the older results or the marks by hand cannot be read, or results cannot be written, as where the
+            disk is full; what was graded before stands.
     """
     _check_places(request)
     with only_grader_in(request.out):

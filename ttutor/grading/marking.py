@@ -147,6 +147,8 @@ def _mark(handed: FoundSubmission) -> tuple[bool, str]:
         return _marker.mark(handed, _grader), ""
     except GraderFailed as error:
         return False, str(error)
+    except FileError:  # the disk is full, or the like: no mistake, and the same for all who follow
+        raise
     except Exception:
         return False, traceback.format_exc()
 
