@@ -3,10 +3,15 @@
 import io
 import re
 import sys
+import threading
 
 import pytest
 
+from tests.training.tiny import tiny_corpus, tiny_recipe
+from ttutor.training import progress
 from ttutor.training.progress import ProgressBar, say_above
+from ttutor.translation import training_command
+from ttutor.translation.training_command import TrainingRequest
 
 Terminal = pytest.importorskip("tests.training.terminal", reason="needs terminals as POSIX has them").Terminal
 
@@ -93,3 +98,22 @@ def test_without_a_terminal_there_is_no_bar(monkeypatch, stream):
     bar.show(0.5, 10, 3.0, 1e-3, 1000.0)
     bar.close()
     assert stream is None or stream.getvalue() == ""
+
+
+def test_a_model_that_takes_long_to_make_is_spoken_of(monkeypatch):
+    told, heard = [], threading.Event()
+
+    def hear(text: str) -> None:
+        told.append(text)
+        heard.set()
+
+    def slow(*arguments: object, **settings: object) -> str:
+        assert heard.wait(timeout=60), "the model is still being made, and nobody knows"
+        return "the trainer"
+
+    monkeypatch.setattr(progress, "SILENCE", 0.01)
+    monkeypatch.setattr(progress, "say_above", hear)
+    monkeypatch.setattr(training_command, "Trainer", slow)
+    request, recipe = TrainingRequest(), tiny_recipe(n_layers=1000)
+    assert training_command._made(request, tiny_corpus(), recipe, None) == "the trainer"
+    assert told == ["Vocabulary and model are being made: 120 pairs to read, 1,000 layers of width 16 on either side."]

@@ -16,7 +16,7 @@ LAYOUT = "{percentage:3.0f}% |{bar:12}| {desc}"
 """What a narrow terminal has no room for, tqdm cuts off at the end."""
 
 SILENCE = 8.0
-"""Seconds after which a first step that is still being computed is spoken of."""
+"""Seconds after which a model that is still being made, or a first step, is spoken of."""
 
 
 class Pace:
@@ -104,8 +104,8 @@ def say_above(text: str) -> None:
         say(text)
 
 
-class FirstStep:
-    """Says once that the first step is under way, if it is not made soon: nothing else is heard before it.
+class SaidIfSlow:
+    """Says once what is under way, if it is not done soon: nothing else is heard before the first step.
 
     Args:
         text: what to say.
@@ -119,7 +119,7 @@ class FirstStep:
             self._timer.start()
 
     def close(self) -> None:
-        """The step is made, or will not be."""
+        """It is done, or will not be."""
         self._timer.cancel()
 
 

@@ -31,7 +31,7 @@ from ttutor.training.parallel_batches import ParallelBatches
 from ttutor.training.precision import products_in, resolve_precision, training_device
 from ttutor.training.preparation import model_config, token_pairs, train_tokenizer
 from ttutor.training.processes import Processes
-from ttutor.training.progress import FirstStep, Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
+from ttutor.training.progress import Pace, ProgressBar, SaidIfSlow, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.records import add_record
 from ttutor.training.run_folder import RunFacts, RunFolder
@@ -149,7 +149,7 @@ class Trainer:
             self.processes.run_on_first(lambda: self._begin(held))
             silent = quiet or not self.processes.is_first
             bar = held.enter_context(closing(ProgressBar(silent)))
-            first = held.enter_context(closing(FirstStep(self._first_step(), silent)))
+            first = held.enter_context(closing(SaidIfSlow(self._first_step(), silent)))
             stop = held.enter_context(stop_on_ctrl_c(several=self.processes.count > 1))
             self._loop(stop, bar, first, on_validation)
         return self.metrics
@@ -195,7 +195,7 @@ class Trainer:
         return f"The first step is under way: {batches}. Ctrl-C stops after it, a second one at once."
 
     def _loop(
-        self, stop: StopRequest, bar: ProgressBar, first: FirstStep, on_validation: "OnValidation | None"
+        self, stop: StopRequest, bar: ProgressBar, first: SaidIfSlow, on_validation: "OnValidation | None"
     ) -> None:
         recipe, position = self.recipe, self.position
         started, pace = time.perf_counter() - position.seconds, Pace(window=15.0)

@@ -2,21 +2,23 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import torch
 import typer
 
 from ttutor.console import MENDABLE, say, teller
+from ttutor.corpora.corpus import Corpus
 from ttutor.errors import FileError, ProcessLost, RunError, SettingError, TtutorError
 from ttutor.training.curve import write_curve
 from ttutor.training.precision import place, training_device
 from ttutor.training.processes import Processes, may_be_restarted
-from ttutor.training.progress import Stopped
+from ttutor.training.progress import SaidIfSlow, Stopped
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.run_folder import RunFacts, RunFolder
 from ttutor.training.trainer import OnValidation, Trainer
@@ -144,7 +146,7 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes, he
     corpus = read_corpus(files, recipe.seed)
     for note in corpus.notes:
         tell(note)
-    trainer = Trainer(corpus, recipe, folder, device=device, processes=processes)
+    trainer = _made(request, corpus, recipe, folder, device=device, processes=processes)
     _tell_left_out(trainer, tell)
     if trainer.writes:
         held.enter_context(folder.writing())
@@ -152,6 +154,16 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes, he
         if folder.checkpoints.is_symlink():
             tell(f"{folder.checkpoints} is a link: checkpoints go to {folder.checkpoints.resolve()}.")
     return trainer
+
+
+def _made(request: TrainingRequest, corpus: Corpus, recipe: TrainingRecipe, folder: RunFolder, **rest: Any) -> Trainer:
+    """A trainer; a vocabulary of much text, or a thousand layers, take long before the first step."""
+    text = (
+        f"Vocabulary and model are being made: {len(corpus.train):,} pairs to read, {recipe.n_layers:,} layers of "
+        f"width {recipe.d_model:,} on either side."
+    )
+    with closing(SaidIfSlow(text, request.quiet)):
+        return Trainer(corpus, recipe, folder, **rest)
 
 
 def _tell_left_out(trainer: Trainer, tell: Callable[[str], None]) -> None:
@@ -183,7 +195,8 @@ def _resumed(request: TrainingRequest, folder: RunFolder, processes: Processes, 
             "restore the files as they were, or train anew in another folder"
         )
     device = training_device(request.device, processes.local_rank)
-    trainer = Trainer(
+    trainer = _made(
+        request,
         corpus,
         recipe,
         folder,
