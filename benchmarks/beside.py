@@ -12,7 +12,7 @@ clock of the first by that of the second in the same round: below 1 the default 
 - translate: 256 sentences by the translator that ships, beam 5.
 - check: the solutions of chapter 2's exercises.
 - products: no command, but one product by size, all of PyTorch's threads against one: 128 columns by a square matrix,
-  and one row by a matrix in eight bits. `ttutor.device.WORTH_A_THREAD` rests on it.
+  and one row by a matrix in eight bits.
 
 Writes benchmarks/results/beside.json after every round.
 """
