@@ -42,6 +42,7 @@ LINT = [
 LONGEST = "12-inside-deeper 06-decoder-deeper 12-inside 04-positions-exercises minimal 01-recurrence 10-vit".split()
 LONGEST += "03-multihead-exercises 08-training 11-efficient 02-attention-deeper".split()
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider")
+UNCHECKED = "--jaxtyping-packages="  # of no package: the unit tests have checked the annotations
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,6 @@ class Stage:
     budget: int
     commands: list[tuple[str, ...]]
     beside: list[tuple[str, ...]] = field(default_factory=list)  # run one after the other while those run
-    annotations: bool = True  # checked; off where models train for long, since the unit tests have checked them
 
 
 @dataclass
@@ -83,16 +83,14 @@ def plan(lax: bool) -> list[Stage]:
     return [
         Stage("unit", 240, [(*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")], beside=LINT),
         Stage("notebooks", 200, executed),
-        Stage("book", 160, [build, (*PYTEST, *looking, "-m", "browser and not soak", *MARKED["browser"])]),
-        Stage("trainer", 120, [(*PYTEST, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])], [], False),
+        Stage("book", 160, [build, (*PYTEST, UNCHECKED, *looking, "-m", "browser and not soak", *MARKED["browser"])]),
+        Stage("trainer", 120, [(*PYTEST, UNCHECKED, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])]),
     ]
 
 
-def environment(stage: Stage) -> dict[str, str]:
-    """Return the variables that a stage's commands run with."""
+def environment() -> dict[str, str]:
+    """Return the variables that all commands run with."""
     variables = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1", "TTUTOR_PROGRESS": "none"}
-    if not stage.annotations:
-        variables["JAXTYPING_DISABLE"] = "1"
     if variables.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Without bytecode each of the many processes would compile PyTorch again: it has a place of its own instead.
         variables["PYTHONPYCACHEPREFIX"] = str(ROOT / "_build" / "bytecode")
@@ -111,7 +109,7 @@ def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment(outcome.stage),
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -130,7 +128,7 @@ def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
 
 def run_beside(stage: Stage) -> list[tuple[tuple[str, ...], int, str]]:
     """Run the commands that need no more than one core, quietly; return each with its exit status and its output."""
-    how = {"cwd": ROOT, "env": environment(stage), "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    how = {"cwd": ROOT, "env": environment(), "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
     ran = [(one, subprocess.run(one, **how, stderr=subprocess.STDOUT)) for one in stage.beside]
     return [(one, done.returncode, done.stdout.decode("utf-8", "replace")) for one, done in ran]
 
