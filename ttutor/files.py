@@ -69,6 +69,16 @@ def append_to(path: Path, text: str) -> None:
         raise FileError(cannot_write(path, error)) from None
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text whole or not at all, in UTF-8; the folder above it is made where there is none.
+
+    Raises:
+        FileError: as `write_file` does.
+    """
+    make_folder(path.parent)
+    write_file(path, text.encode("utf-8", "replace"))
+
+
 @contextmanager
 def unfinished_folder(folder: Path) -> Iterator[Path]:
     """A folder beside `folder` to write into, removed at the end; what is whole by then has been moved into place.

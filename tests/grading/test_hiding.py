@@ -10,13 +10,14 @@ import pytest
 from tests.grading.bench import handed_in
 from tests.grading.made import all_bytes
 from ttutor.exercises import find
+from ttutor.files import write_text
 from ttutor.grading import grader as judging
 from ttutor.grading.assignment import assignment_of
 from ttutor.grading.exports import classroom, gradescope
 from ttutor.grading.grade_request import write_outputs
 from ttutor.grading.grader import IN_HIDDEN, Grader
 from ttutor.grading.marks import State
-from ttutor.grading.record import Record, read_record, write_record, write_whole
+from ttutor.grading.record import Record, read_record, write_record
 from ttutor.grading.submission import ClassWork, FoundSubmission
 
 SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "another axis asked for"
@@ -54,8 +55,8 @@ def graded(grader, monkeypatch, tmp_path):
         write_record(tmp_path / "records" / "ada.json", record)
         work = ClassWork((FoundSubmission(student="ada", shown="Ada"),))
         write_outputs(tmp_path, assignment, [record], work)
-        write_whole(tmp_path / "gradescope", gradescope(assignment, record))
-        write_whole(tmp_path / "classroom", base64.b64decode(classroom(assignment, record)).decode())
+        write_text(tmp_path / "gradescope", gradescope(assignment, record))
+        write_text(tmp_path / "classroom", base64.b64decode(classroom(assignment, record)).decode())
         assert read_record(tmp_path / "records" / "ada.json").mark.exercises[0].cases == record.mark.exercises[0].cases
         return record.mark.exercises[0], {name: data.decode() for name, data in all_bytes(tmp_path).items()}
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, marked, recorded
 from ttutor.errors import FileError
+from ttutor.files import write_text
 from ttutor.grading.marks import SourceFile, State, Submission
 from ttutor.grading.record import (
     key_of,
     read_record,
     write_record,
     write_timing,
-    write_whole,
 )
 
 HOSTILE = "\x00 \u202e </script> ' \" \\ \n"
@@ -64,14 +64,14 @@ def test_a_record_that_stands_is_not_written_again(tmp_path) -> None:
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch) -> None:
     path = tmp_path / "gradebook.csv"
-    write_whole(path, "old")
+    write_text(path, "old")
 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(FileError, match=r"gradebook\.csv: No space left on device; make room"):
-        write_whole(path, "new")
+        write_text(path, "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["gradebook.csv"]
 

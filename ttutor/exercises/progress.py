@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ttutor.errors import FileError
 from ttutor.exercises.result import Result
-from ttutor.files import make_folder, write_file
+from ttutor.files import write_text
 from ttutor.schemas import parse_json
 
 VARIABLE = "TTUTOR_PROGRESS"
@@ -62,5 +62,4 @@ def record(path: Path | None, results: list[Result]) -> None:
     points = read_progress(path)
     for result in results:
         points[result.exercise_id] = max(result.points, points.get(result.exercise_id, 0))
-    make_folder(path.parent)
-    write_file(path, (json.dumps({"points": dict(sorted(points.items()))}, indent=1) + "\n").encode())
+    write_text(path, json.dumps({"points": dict(sorted(points.items()))}, indent=1) + "\n")

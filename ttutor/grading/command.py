@@ -67,10 +67,10 @@ def grade(
 ) -> None:
     """Grade a class: marks, feedback and a gradebook, and what the class has misunderstood."""
     from ttutor.exercises.registry import add_folder
+    from ttutor.files import write_text
     from ttutor.grading import exports
     from ttutor.grading.assignment import read_assignment
     from ttutor.grading.grade_request import GradeRequest, grade_class
-    from ttutor.grading.record import write_whole
     from ttutor.grading.roster import Roster, read_roster
     from ttutor.grading.sandbox import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, bytecode
     from ttutor.grading.session import check_sandbox
@@ -108,7 +108,7 @@ def grade(
             outcome = grade_class(replace(request, bytecode=compiled))
         _tell(request, outcome)
         if gradescope is not None:
-            write_whole(gradescope, exports.gradescope(request.assignment, _only_one(outcome, "--gradescope")))
+            write_text(gradescope, exports.gradescope(request.assignment, _only_one(outcome, "--gradescope")))
         if classroom is not None:
             result = exports.classroom(request.assignment, _only_one(outcome, "--classroom"))
             append_to(classroom, f"result={result}\n")  # GitHub's file of outputs, which others add to
@@ -154,9 +154,9 @@ def write_homework(
 ) -> None:
     """Write a homework notebook: statements, stubs, checks, and cells for what people mark."""
     from ttutor.exercises.registry import add_folder
+    from ttutor.files import write_text
     from ttutor.grading.assignment import read_assignment
     from ttutor.grading.feedback import notebook_of
-    from ttutor.grading.record import write_whole
 
     with plain_errors():
         if own is not None:
@@ -164,7 +164,7 @@ def write_homework(
         asked = read_assignment(assignment)
         if out.exists():
             fail(f"{out} exists; remove it or choose another --out")
-        write_whole(out, notebook_of(_cells(asked)))
+        write_text(out, notebook_of(_cells(asked)))
         say(f"Written to {out}: {len(asked.exercises)} exercises, {len(asked.by_hand)} pieces to be marked by hand.")
 
 

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from ttutor.errors import InputError
+from ttutor.files import write_text
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.exports import junit
 from ttutor.grading.feedback import as_html, feedback, feedback_notebook, summary
@@ -31,7 +32,7 @@ from ttutor.grading.gradebook import (
 )
 from ttutor.grading.marking import Marker, mark_side_by_side, real_grader, record_path
 from ttutor.grading.marks import State, ungraded
-from ttutor.grading.record import Record, changes, read_record, read_records, write_whole
+from ttutor.grading.record import Record, changes, read_record, read_records
 from ttutor.grading.roster import Roster
 from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox
 from ttutor.grading.submission import ClassWork, FoundSubmission, find_work, is_inside, read_work
@@ -159,26 +160,26 @@ def write_outputs(
     handed = {one.student: one for one in work.students}
     for record in (record for record in records if record.student not in failures):
         markdown = feedback(assignment, record)
-        write_whole(out / "feedback" / f"{record.student}.md", markdown)
-        write_whole(out / "feedback" / f"{record.student}.html", as_html(assignment.title, markdown))
+        write_text(out / "feedback" / f"{record.student}.md", markdown)
+        write_text(out / "feedback" / f"{record.student}.html", as_html(assignment.title, markdown))
         copy = out / "feedback" / f"{record.student}.ipynb"
         copy.unlink(missing_ok=True)
         digests = {digest for name, _, digest in record.files if name.lower().endswith(".ipynb")}
         files = read_work(handed[record.student], assignment.files).files if digests else ()
         graded = [file.data for file in files if hashlib.sha256(file.data).hexdigest() in digests]
         if graded and (notebook := feedback_notebook(assignment, record, graded[-1])) is not None:
-            write_whole(copy, notebook)
-    write_whole(out / "gradebook.csv", gradebook(assignment, records))
-    write_whole(out / "junit.xml", junit(assignment, records))
-    write_whole(out / "summary.md", summary(assignment, records, notes))
+            write_text(copy, notebook)
+    write_text(out / "gradebook.csv", gradebook(assignment, records))
+    write_text(out / "junit.xml", junit(assignment, records))
+    write_text(out / "summary.md", summary(assignment, records, notes))
     pairs = [(record, handed[record.student].on_roster) for record in records]
     for lms, write in (("canvas", canvas), ("moodle", moodle)):
         if lms in lms_of(work.roster):
-            write_whole(out / "lms" / f"{lms}.csv", write(assignment, pairs))
+            write_text(out / "lms" / f"{lms}.csv", write(assignment, pairs))
     errors = out / "grader-errors.txt"
     errors.unlink(missing_ok=True)
     if failures:
-        write_whole(errors, "\n\n".join(f"{one}\n{why.strip()}" for one, why in sorted(failures.items())) + "\n")
+        write_text(errors, "\n\n".join(f"{one}\n{why.strip()}" for one, why in sorted(failures.items())) + "\n")
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ttutor.errors import FileError
+from ttutor.files import write_text
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import ExerciseMark, State, number, without_points
-from ttutor.grading.record import Record, write_whole
+from ttutor.grading.record import Record
 from ttutor.grading.roster import Roster, Student, csv_rows
 
 POSSIBLE = "Points possible"
@@ -183,4 +184,4 @@ def write_by_hand(
     if not rows:
         return
     cells = [[*key, number(given.points), given.comment] for key, given in sorted(rows.items())]
-    write_whole(path, as_csv([[*COLUMNS], *cells], plain=1))
+    write_text(path, as_csv([[*COLUMNS], *cells], plain=1))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ttutor.errors import FileError
-from ttutor.files import make_folder, write_file
+from ttutor.files import write_text
 from ttutor.grading.assignment import Lateness
 from ttutor.grading.marks import State, Submission, SubmissionMark, number
 
@@ -99,7 +99,7 @@ def write_record(path: Path, record: Record) -> None:
             one.pop(name, None)
     text = json.dumps(table, indent=1, ensure_ascii=False, default=str) + "\n"
     if not (path.exists() and path.read_bytes() == text.encode("utf-8", "replace")):
-        write_whole(path, text)
+        write_text(path, text)
 
 
 def write_timing(path: Path, mark: SubmissionMark) -> None:
@@ -111,7 +111,7 @@ def write_timing(path: Path, mark: SubmissionMark) -> None:
         "memory_bytes": mark.memory_bytes,
         "exercises": exercises,
     }
-    write_whole(path, json.dumps(timing, indent=1) + "\n")
+    write_text(path, json.dumps(timing, indent=1) + "\n")
 
 
 def read_record(path: Path) -> Record:
@@ -127,12 +127,6 @@ def read_record(path: Path) -> Record:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise FileError(f"{path} is no record of marks ({where}: {first['msg']}): grade again") from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Put a text in a file's place in one step: who looks sees the old one or the new one, whatever happens."""
-    make_folder(path.parent)
-    write_file(path, text.encode("utf-8", "replace"))
 
 
 def read_records(out: Path) -> dict[str, Record]:
