@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from tests.interop.oracles import assert_same_gradients
+from tests.interop.oracles import assert_same_gradients, randomised
 from ttutor.errors import SettingError
 from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
@@ -42,10 +42,7 @@ def random_model(architecture: str, **changes: object) -> nn.Module:
     """One of their models whose parameters are all random, biases and gains too, so that none is forgotten unseen."""
     torch.manual_seed(0)
     config = transformers.BertConfig(**{**SIZES, **changes}, attn_implementation="eager")
-    model = getattr(transformers, architecture)(config).double().eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return model
+    return randomised(getattr(transformers, architecture)(config).double())
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)

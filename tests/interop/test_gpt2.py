@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from tests.interop.oracles import assert_same_tokens, padded
+from tests.interop.oracles import assert_same_tokens, padded, randomised
 from ttutor.cache import DecoderCache
 from ttutor.efficient import efficient_attention
 from ttutor.errors import FileError, SettingError
@@ -33,10 +33,7 @@ def theirs():
         eos_token_id=END,
         attn_implementation="eager",
     )
-    model = transformers.GPT2LMHeadModel(config).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)  # biases and gains too, so that none could be forgotten unseen
-    return model
+    return randomised(transformers.GPT2LMHeadModel(config).double())
 
 
 @pytest.fixture(scope="module")

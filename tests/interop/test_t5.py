@@ -9,7 +9,7 @@ import torch
 import transformers
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from tests.interop.oracles import with_precise_norms
+from tests.interop.oracles import randomised, with_precise_norms
 from ttutor.cache import DecoderCache
 from ttutor.errors import SettingError
 from ttutor.generation import greedy_search
@@ -46,9 +46,7 @@ def build(**changes) -> transformers.T5ForConditionalGeneration:
         "tie_word_embeddings", True
     ):  # as in the checkpoints of T5 1.1; they tie new models all the same
         model.lm_head.weight = torch.nn.Parameter(torch.empty(VOCAB, 12, dtype=torch.float64))
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return model
+    return randomised(model)
 
 
 @pytest.fixture(scope="module", params=KINDS)

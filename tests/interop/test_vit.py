@@ -34,10 +34,7 @@ def random_model(architecture: str = "ViTForImageClassification", **changes: obj
     torch.manual_seed(0)
     # Not "eager", which computes the softmax in float32 whatever the weights are.
     config = transformers.ViTConfig(**{**SIZES, **changes}, attn_implementation="sdpa")
-    model = getattr(transformers, architecture)(config).double().eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return model
+    return randomised(getattr(transformers, architecture)(config).double())
 
 
 @pytest.fixture(scope="module", params=["ViTForImageClassification", "ViTModel"])
@@ -115,9 +112,7 @@ def test_a_folder_of_ours(theirs, tmp_path):
         image_size=12, patch_size=3, n_channels=1, n_classes=5, d_model=12, n_heads=2, n_layers=3, d_ff=18
     )
     model = ViT(config) if hasattr(theirs, "classifier") else VisionEncoder(config, pooler=True)
-    model = model.double().eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.3)
+    model = randomised(model.double())
     save_huggingface(model, tmp_path / "new")
     loaded, report = type(theirs).from_pretrained(
         tmp_path / "new", output_loading_info=True, attn_implementation="sdpa"

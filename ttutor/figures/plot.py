@@ -84,6 +84,7 @@ class Plot(ABC):
         return part
 
     def colour_of(self, name: str, index: int) -> str:
+        """The colour of that part, by day; on a page it follows light and dark."""
         return PALETTE[self.part_of(name, index)]
 
     def finish(self, ax: Any, letters: int = _LETTERS_OF_A_TITLE) -> None:
