@@ -172,7 +172,7 @@ def hugging_face(model: Transformer, threads: int) -> Translate:
 def c_translate(model: Transformer, threads: int, compute_type: str) -> Translate:
     """Its `Translator` over our weights, converted by its own converter; it sorts by length itself.
 
-    Two batches side by side, as ours: faster than two threads in one batch.
+    Its threads translate batches side by side, as ours do.
     """
     import ctranslate2
 
