@@ -51,7 +51,7 @@ async () => {
     frames.push(await frame());
     if (drawn) pictures += 1;
     drawn = false;
-    const share = parseInt(root.querySelector('[data-key=share]')?.textContent);
+    const share = Number(root.querySelector('[data-key=share]')?.textContent.match(/\\d+/)?.[0]);
     if (share >= 90) learned ??= performance.now() - begun;
   }
   const seconds = (performance.now() - begun) / 1000;

@@ -433,7 +433,7 @@ def test_the_verdict_of_a_part_out_and_back_scores_no_guess_and_gives_no_advice(
     run = training("reverse", {190: (1, 0.2), 270: (0.2, 0.8), 590: 1}, changes=[(190, OUT), (270, BACK)])
     outcome, rest = verdict(run)
     assert outcome == "In the end, with all parts, it can do it."
-    assert "Positions out at step 190, positions back at step 270. No recorded run changed" in rest
+    assert "Without positions from step 190, with positions from step 270. No recorded run changed" in rest
     assert "guess" not in outcome + rest
     assert "Now take" not in rest
     # Out and back with no step between: nothing happened.
@@ -657,13 +657,13 @@ def test_a_part_that_goes_out_and_comes_back_while_it_learns_is_marked(show: Sho
     page.get_by_label("positions").click()
     settled(page)
     page.get_by_role("button", name="Go on").click()
-    expect(page.locator("[data-key=eventname0]")).to_have_text("positions out")
+    expect(page.locator("[data-key=eventname0]")).to_have_text("without positions")
     page.get_by_label("positions").click()
-    expect(page.locator("[data-key=eventname1]")).to_have_text("positions back", timeout=30_000)
+    expect(page.locator("[data-key=eventname1]")).to_have_text("with positions", timeout=30_000)
     settled(page)
     words = found(page)
     assert re.match(r"In the end, with all parts, it can(not)? do it\.", words)
-    assert re.search(r"Positions out at step 1, positions back at step \d+\. No recorded run", words)
+    assert re.search(r"Without positions from step 1, with positions from step \d+\. No recorded run", words)
     assert "guess" not in words
     assert page.locator(".tt-question").inner_text() == "What now, with all parts?"
 

@@ -63,9 +63,6 @@ const CSS = css`
     align-items: center;
     gap: 0.1rem 1.1rem;
   }
-  .parts > b {
-    font-weight: 600;
-  }
   .look {
     fill: none;
     stroke: var(--tt-weights-line);
@@ -207,8 +204,8 @@ const CSS = css`
   .tt-finding > * {
     transition: none !important;
   }
-  .tt-found b {
-    font-weight: 700;
+  .tt-invite > span {
+    opacity: 1 !important;
   }
   @container (max-width: 27rem) {
     .tt-head {
@@ -750,8 +747,13 @@ function render({ model, el }) {
     const isGone = has && phasesOf(run).length > 1;
     card.root.querySelector(".tt-question").textContent = titleWords(name, partsOf(), isGone && !changed);
     const isNew = !busy && (!has || !!changed || isGone);
-    asked.textContent =
-      isNew && has ? "Would it learn so from the start?" : guessWords(name, get("simplest").next, has && run.guess);
+    asked.textContent = isNew
+      ? has
+        ? "Would it learn so from the start?"
+        : guessWords(name, get("simplest").next)
+      : run.guess
+        ? guessWords(name, get("simplest").next, run.guess)
+        : "\u00a0";
     // The same run again would come out the same: another guess is asked for when something else is tried.
     for (const one of will) one.hidden = !isNew;
     pausing.hidden = !has && !busy;

@@ -177,12 +177,8 @@ export function drawPlot({ run, beside, before, most, goal, marks, recorded, fal
   const value = (values, write) => (known && (values[at] ?? null) !== null ? ` ${write(values[at])}` : "");
   const what = isLow ? "" : "right, ";
   const lines = [
-    before && ["before", path(before.right, y, before.steps), isLow ? "before" : "the run before"],
-    beside && [
-      "usual",
-      path(beside.right, y, beside.steps),
-      `all parts${beside.right.length && !isLow ? ` ${percent(beside.right.at(-1))}` : ""}`,
-    ],
+    before && ["before", path(before.right, y, before.steps), "the run before"],
+    beside && ["usual", path(beside.right, y, beside.steps), "all parts"],
     ["seen", path(seen, y), `${what}in training${value(seen, percent)}`],
     ["new", path(right, y), `${what}unseen${value(right, percent)}`],
   ].filter(Boolean);

@@ -57,14 +57,10 @@ export function changedWords(parts, now) {
   return words.join(", ");
 }
 
-/** What changed at the start of a phase, as a mark in the plot: "positions out", "positions back". */
+/** What changed at the start of a phase: "without positions". */
 export function eventWords(phases, i) {
-  const [[, parts, rate], [, now, speed], [, first]] = [phases[i - 1], phases[i], phases[0]];
-  const words = Object.keys(MISSING)
-    .filter((name) => parts[name] !== now[name])
-    .map((name) => `${MISSING[name]} ${now[name] ? (first[name] ? "back" : "in") : "out"}`);
-  const rest = changedWords({ ...parts, ...Object.fromEntries(Object.keys(MISSING).map((n) => [n, now[n]])) }, now);
-  return [...words, rest, rate !== speed && `learning rate ${RATES[speed]}`].filter(Boolean).join(", ");
+  const [[, parts, rate], [, now, speed]] = [phases[i - 1], phases[i]];
+  return [changedWords(parts, now), rate !== speed && `at a ${RATES[speed]} learning rate`].filter(Boolean).join(", ");
 }
 
 /** The question that the switches ask, of a training that is to come or of one that was changed on the way. */
@@ -123,7 +119,7 @@ export function verdictOf({ run, now, goal, simplest, recorded = [], before = nu
     beside?.right.length &&
     `Beside it, with all parts: ${percent(beside.right.at(-1))}${beside.done === done ? "" : ` at step ${beside.done}`}.`;
   const says = (verdict, ...words) => [verdict, words.filter(Boolean).join(" ")];
-  const events = phases.slice(1).map((one, i) => `${eventWords(phases, i + 1)} at step ${one[0]}`);
+  const events = phases.slice(1).map((one, i) => `${eventWords(phases, i + 1)} from step ${one[0]}`);
   const unlike = "No recorded run changed its parts on the way.";
 
   const changed = now.parts ? changedWords(last, now.parts[0]) : "";
@@ -144,7 +140,7 @@ export function verdictOf({ run, now, goal, simplest, recorded = [], before = nu
   if (phases.length === 2 && phases[1][0] >= goal) {
     const [from] = phases[1];
     const was = pointAt(run, from);
-    const other = changedWords(parts, last) || `at a ${RATES[rate]} learning rate`;
+    const other = eventWords(phases, 1);
     const key = 2 * isGood(was.right) + isGood(end.right);
     const has = ["it fails still", "it has learned", "it has lost it", "it still can"][key];
     return says(
