@@ -160,7 +160,8 @@ def test_cross_attention_with_other_keys_than_queries(show: Show) -> None:
     assert_shown(page, made)
     expect(page.get_by_label("causal mask")).to_be_hidden()
     cell(page, 1, -1).click()
-    assert finding(page) == f"“voiture” gives {made.weights[1, 2]:.2f} of its attention to “car”: here the order stays."
+    told = f"“voiture” gives {made.weights[1, 2]:.3f} of its attention to “car”: here the order stays."
+    assert finding(page) == f"{told} Its row adds up to 1.000."
     widths = page.locator(".line").evaluate_all("all => all.map((one) => +one.getAttribute('stroke-width'))")
     np.testing.assert_allclose(widths, 14 * made.weights.ravel(), atol=0.006)
 
@@ -171,7 +172,7 @@ def test_where_two_neighbours_look_past_one_another_the_order_crosses(show: Show
     page = show(made)
     for row, end in enumerate(["here the order stays", "“c” looks at “y”: they cross", "“b” looks at “z”: they cross"]):
         cell(page, row, -1).click()
-        assert finding(page).endswith(f"{end}.")
+        assert finding(page).endswith(f"{end}. Its row adds up to 1.000.")
 
 
 @in_browser
@@ -179,7 +180,7 @@ def test_pointing_at_a_cell_a_query_or_a_key(show: Show) -> None:
     made = explorer()
     page = show(made)
     cell(page, 2, 1).click()
-    assert panel(page).startswith(f"“sat” gives {made.weights[2, 1]:.2f} of its attention to “cat”")
+    assert panel(page).startswith(f"“sat” gives {made.weights[2, 1]:.3f} of its attention to “cat”")
     expect(cell(page, 2, -1)).to_have_class("row-on")
     expect(cell(page, -1, 1)).to_have_class("column-on")
     cell(page, 1, -1).click()
@@ -192,7 +193,7 @@ def test_pointing_at_a_cell_a_query_or_a_key(show: Show) -> None:
     heaviest = made.weights[:, 5].argmax()
     expect(cell(page, heaviest, -1)).to_have_class("row-on")
     assert panel(page).startswith(
-        f"“{made.tokens[heaviest]}” gives {made.weights[heaviest, 5]:.2f} of its attention to “mat”"
+        f"“{made.tokens[heaviest]}” gives {made.weights[heaviest, 5]:.3f} of its attention to “mat”"
     )
 
 
@@ -258,7 +259,7 @@ def test_the_whole_map_is_one_tab_stop_and_arrows_move_in_it(show: Show) -> None
     ]:  # fmt: skip
         page.keyboard.press(key)
         expect(cell(page, row, column)).to_be_focused()
-    assert f"“mat” gives {made.weights[5, 4]:.2f} of its attention to “the”" in panel(page)
+    assert f"“mat” gives {made.weights[5, 4]:.3f} of its attention to “the”" in panel(page)
     assert page.locator('[data-row][tabindex="0"]').count() == 1
 
 
@@ -273,7 +274,7 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
     cell(page, 1, -1).focus()
     best = made.weights[1].argmax()
     assert panel(page).startswith(
-        f"“cat” gives {made.weights[1, best]:.2f} of its attention to “{made.tokens[best]}”, because that key"
+        f"“cat” gives {made.weights[1, best]:.3f} of its attention to “{made.tokens[best]}”, because that key"
     )
     slide(page, "Temperature", "Home")
     expect(spoken(page)).to_contain_text("; cold widens the gaps")
@@ -283,4 +284,22 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
 def test_a_word_that_may_see_only_one_is_not_said_to_choose_it(show: Show) -> None:
     made = explorer()
     made.causal, made.selected = True, [0, -1]
-    assert finding(show(made)).endswith("the only word that it may see.")
+    assert finding(show(made)).endswith("the only word that it may see. Its row adds up to 1.000.")
+
+
+@in_browser
+def test_pointing_shows_what_tapping_keeps(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    before = finding(page)
+    page.locator('[data-row="2"][data-column="1"]').hover()
+    told = finding(page)
+    assert told.startswith(f"“{made.tokens[2]}” gives {made.weights[2, 1]:.3f} of its attention to “{made.tokens[1]}”")
+    assert told.endswith("Its row adds up to 1.000.")
+    page.mouse.move(0, 0)
+    assert finding(page) == before
+    page.locator('[data-row="2"][data-column="1"]').click()
+    page.mouse.move(0, 0)
+    assert finding(page) == told
+    page.locator('[data-row="2"][data-column="1"]').press("ArrowDown")
+    assert finding(page).startswith(f"“{made.tokens[3]}” gives {made.weights[3, 1]:.3f}")

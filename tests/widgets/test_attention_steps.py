@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, numbers, spoken
-from ttutor.widgets import AttentionStepsExplorer
+from ttutor.widgets import AttentionExplorer, AttentionStepsExplorer, SequentialExplorer
 from ttutor.widgets.attention_steps import STEPS
 
 EYE = np.eye(2)
@@ -157,3 +157,35 @@ def test_no_winner_is_named_where_none_wins(show: Show, step: str, said: str) ->
     made = AttentionStepsExplorer(step=step)
     made.pulled = [0.1, 0.1]
     assert said in finding(show(made))
+
+
+@in_browser
+def test_a_word_that_is_picked_is_picked_in_every_figure_of_its_sentence(show: Show) -> None:
+    made = specimen()
+    heard = SequentialExplorer(made.tokens, maps={"m": np.ones((8, 8))}, hearing=True)
+    page = show(
+        made, AttentionExplorer(made.tokens, made.trace()["QK"]), AttentionExplorer(list("abcdefgh"), np.eye(8)), heard
+    )
+    page.locator('[data-key="ask1"]').click()
+    found = page.locator(".tt-found").all_text_contents()
+    assert found[1].startswith(f"“{made.tokens[1]}” gives")
+    assert found[2].startswith("“a” gives")  # another sentence
+    assert f"“{made.tokens[1]}”" in found[3]
+    page.locator('[data-row="4"][data-column="-1"]').first.click()
+    assert page.locator(".tt-found").first.text_content().startswith(f"“{made.tokens[4]}”")
+
+
+@in_browser
+def test_pointing_at_a_word_lets_it_look_up_and_a_click_keeps_that(show: Show) -> None:
+    page = show(specimen())
+    found, made = page.locator(".tt-found"), specimen()
+    before, other = found.text_content(), (made.selected + 2) % len(made.tokens)
+    page.locator(f'[data-key="ask{other}"]').hover()
+    told = found.text_content()
+    assert f"“{made.tokens[other]}”" in told
+    assert told != before
+    page.mouse.move(0, 0)
+    assert found.text_content() == before
+    page.locator(f'[data-key="ask{other}"]').click()
+    page.mouse.move(0, 0)
+    assert found.text_content() == told

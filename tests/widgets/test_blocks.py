@@ -17,8 +17,10 @@ from tests.widgets.figure import (
 )
 from ttutor.attention import attention_weights
 from ttutor.transformer import Transformer, TransformerConfig, account
+from ttutor.translation.packed import load_packed
 from ttutor.widgets import BlocksExplorer
 from ttutor.widgets.blocks import ATTENTIONS, LEVELS, PARTS, STEPS, kinds
+from ttutor.widgets.stations import COMPONENTS
 
 SMALL = TransformerConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=16)
 
@@ -40,12 +42,18 @@ LAYERS = {
 
 def specimen() -> BlocksExplorer:
     """The figure as the gallery shows it."""
+    return BlocksExplorer.translating()
+
+
+def plain() -> BlocksExplorer:
+    """A figure of sizes alone, whose words look nowhere."""
     return BlocksExplorer(batch=2, source_length=4, target_length=4)
 
 
 def extremes() -> list[BlocksExplorer]:
     largest = {"batch": 1024, "source_length": 64, "target_length": 64}
-    return [BlocksExplorer(level=level, norm="pre", **largest) for level in LEVELS]
+    longer = BlocksExplorer.translating("A black dog chases a white cat.", n_target=8)
+    return [*(BlocksExplorer(level=level, norm="pre", **largest) for level in LEVELS), longer]
 
 
 def by_own_hooks(model: Transformer, batch: int, source: int, target: int) -> dict[str, tuple[int, ...]]:
@@ -136,9 +144,9 @@ def test_the_parameters_of_a_model_that_is_there_are_its_own() -> None:
 
 
 def test_the_fallback_lists_steps_and_parts() -> None:
-    made = specimen()
+    made = plain()
     text = made.fallback_html()
-    assert text.count("<li>") == 8
+    assert text.count("<li>") == len(STEPS) == 9
     assert "63,082,496 parameters" in text
     row = re.search(r"<tr><th[^>]*>decoder: cross-attention</th>(.*?)</tr>", text)[1]
     assert re.findall(r"<td>(.*?)</td>", row)[1:] == ["2 × 4 × 512", "1,050,624"]
@@ -182,6 +190,30 @@ def panel(page: Page) -> str:
     return page.locator(".tt-found").text_content()
 
 
+def test_the_numbers_of_a_sentence_are_those_of_the_translator() -> None:
+    made, translator = BlocksExplorer.translating(), load_packed().translator
+    model, run = translator.model, made.run
+    source, target = (torch.tensor([ids]) for ids in run["ids"])
+    with torch.no_grad():
+        logits = model.eval()(source, target)[0]
+        memory = model.encode(source)[0]
+    assert run["next"] == [best[0][0] for best in run["best"]]
+    assert run["target"] == ["<bos>", *run["next"][:-1]]  # its own translation, one place later
+    found = [[row[1] for row in rows] for rows in run["best"]]
+    torch.testing.assert_close(torch.tensor(found), logits.topk(3).values, atol=0.01, rtol=0)
+    chances = [[row[2] for row in rows] for rows in run["best"]]
+    torch.testing.assert_close(torch.tensor(chances), logits.softmax(-1).topk(3).values, atol=0.001, rtol=0)
+    torch.testing.assert_close(torch.tensor(run["vectors"]["memory"]), memory[:, :COMPONENTS], atol=0.01, rtol=0)
+    torch.testing.assert_close(torch.tensor(run["lengths"]["memory"]), memory.norm(dim=-1), atol=0.1, rtol=0)
+    for weights in run["weights"].values():
+        torch.testing.assert_close(torch.tensor(weights).sum(-1), torch.ones(len(weights)), atol=0.003, rtol=0)
+    assert torch.tensor(run["weights"]["decoder.self_attention"]).triu(1).abs().max() == 0
+    text = made.fallback_html()
+    assert "Mädchen 0.9" in text
+    with pytest.raises(ValueError, match="source_word has to be from 0 to 4, not 5"):
+        made.source_word = 5
+
+
 @in_browser
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_part_of_a_level_says_its_name_role_shape_and_count(level: str, show: Show) -> None:
@@ -213,7 +245,7 @@ def test_pre_norm_moves_every_norm_below_its_sublayer(show: Show, side: str) -> 
 
 @in_browser
 def test_the_player_lights_the_parts_of_each_step(show: Show) -> None:
-    page = show(specimen())
+    page = show(plain())
     for step in STEPS:
         press(page, "Next")
         found = page.locator(".lit[data-id]").evaluate_all("all => all.map((e) => e.dataset.id)")
@@ -228,7 +260,7 @@ def test_the_player_lights_the_parts_of_each_step(show: Show) -> None:
 
 @in_browser
 def test_one_can_look_inside_and_come_back(show: Show) -> None:
-    page = show(specimen())
+    page = show(plain())
     part(page, "decoder").click(position={"x": 4, "y": 60})
     page.get_by_role("button", name="Look inside").click()
     part(page, "decoder.widen").click()
@@ -255,7 +287,7 @@ def test_sentences_are_shown_of_the_lengths_that_were_asked_for(show: Show) -> N
 @in_browser
 @pytest.mark.parametrize("width", [390, 900])
 def test_the_words_are_carried_up_and_meet_in_the_cross_attention(show: Show, width: int) -> None:
-    page = show(specimen(), width=width)
+    page = show(plain(), width=width)
 
     def box(selector: str) -> dict:
         return page.locator(selector).bounding_box()
@@ -273,17 +305,102 @@ def test_the_words_are_carried_up_and_meet_in_the_cross_attention(show: Show, wi
     for step in range(1, len(STEPS) + 1):
         press(page, "Next")
         tops.append(box('[data-words="target_ids"]')["y"])
-        met = step >= 5
+        met = step >= 6
         assert is_inside("arrow", "decoder.cross_attention") == met
-        assert is_inside("target_ids", "decoder.cross_attention") == (step in (5, 8))  # it ends where they met
-        expect(page.locator(".web")).to_have_css("opacity", "1" if step in (5, 8) else "0")
+        assert is_inside("target_ids", "decoder.cross_attention") == (step in (6, 9))  # it ends where they met
+        seen = page.locator(".web:not(.gone)").evaluate_all("all => all.map((e) => e.dataset.web)")
+        looks = {3: "encoder.self_attention", 5: "decoder.self_attention", 6: "decoder.cross_attention"}
+        assert seen == ([looks[step]] if step in looks else ["decoder.cross_attention"] * (step == 9))
         for name in ("source_ids", "target_ids"):
             words, column = box(f'[data-words="{name}"]'), box(f'[data-id="{name}"]')
             assert column["x"] <= words["x"] < words["x"] + words["width"] <= column["x"] + column["width"]
-        assert is_inside("source_ids", "memory") == (step >= 3)
+        assert is_inside("source_ids", "memory") == (step >= 4)
     assert tops[:-1] == sorted(tops[:-1], reverse=True)
     expect(page.locator('[data-words="softmax"]')).to_have_css("opacity", "1")
     assert "one kind of box only, cross-attention" in panel(page)
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 900])
+def test_a_word_that_is_picked_shows_its_numbers_at_every_station(show: Show, width: int) -> None:
+    made = specimen()
+    page, run = show(made, width=width), made.run
+    page.locator('[data-words="arrow"] [data-word="2"]').click()
+    page.locator('[data-words="target_ids"] [data-word="2"]').click()
+    page.mouse.move(0, 0)
+
+    def shown() -> list[str]:
+        return page.locator(".tt-found .number").all_text_contents()
+
+    told = []
+    for _ in STEPS:
+        press(page, "Next")
+        page.mouse.move(0, 0)
+        assert page.locator(".words .on").evaluate_all("all => all.map((e) => +e.dataset.word)") == [2] * 4
+        told.append((panel(page), shown()))
+    read, written = f"“{run['tokens'][2]}”", f"“{run['target'][2]}”"
+    assert all(read in text for text, _ in told[:4])
+    assert all(written in text for text, _ in told[4:])
+    assert f"row {run['ids'][0][2]:,}".replace(",", "\u202f") in told[0][0]
+    for step, name, k in ((1, "source_add", 2), (3, "memory", 2), (6, "decoder.feed_forward", 2)):
+        assert f"{run['vectors'][name][k][0]:.2f}".replace("-", "−") in told[step][0]
+        assert f"{run['lengths'][name][k]:.1f} long" in told[step][0]
+    for step, name in ((2, "encoder.self_attention"), (4, "decoder.self_attention"), (5, "decoder.cross_attention")):
+        row = run["weights"][name][2]
+        assert told[step][1] == [f"{x:.3f}" for x in (row[:3] if name == "decoder.self_attention" else row)]
+    assert [told[7][1], told[8][1]] == [
+        [f"{row[at]:.{digits}f}" for row in run["best"][2]] for at, digits in ((1, 2), (2, 3))
+    ]
+    assert f"“{run['next'][2]}”: it is written" in told[8][0]
+
+
+@in_browser
+def test_in_the_looking_a_line_is_as_thick_as_its_weight(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    press(page, "Next", 6)
+    lines = page.locator('[data-web="decoder.cross_attention"] path:not(.other)')
+    thick = lines.evaluate_all("all => all.map((e) => parseFloat(getComputedStyle(e).strokeWidth))")
+    weights = made.run["weights"]["decoder.cross_attention"][made.target_word]
+    assert thick == pytest.approx([0.4 + 9 * weight for weight in weights], abs=0.01)
+    part(page, "decoder.cross_attention").press("ArrowRight")
+    assert f"“{made.run['target'][made.target_word + 1]}”" in panel(page)
+
+
+@in_browser
+def test_pointing_at_a_part_tells_what_tapping_keeps(show: Show) -> None:
+    page = show(specimen(), width=900)
+    part(page, "decoder.norm_2").hover()
+    assert "Parameters: 2 · 128 = 256" in panel(page)
+    assert "Shape: batch × target × d_model = 1 × 4 × 128" in panel(page)
+    page.mouse.move(0, 0)
+    assert "Parameters" not in panel(page)
+    part(page, "decoder.norm_2").click()
+    page.mouse.move(0, 0)
+    assert "Parameters: 2 · 128 = 256" in panel(page)
+
+
+@in_browser
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_in_the_whole_the_norms_stand_where_the_model_has_them(show: Show, norm: str) -> None:
+    page = show(BlocksExplorer(norm=norm))
+    middle = "e => { const b = e.getBoundingClientRect(); return b.top + b.height / 2; }"
+    for side, names in LAYERS.items():
+        for i, name in enumerate(names, 1):
+            at = [part(page, f"{side}.{what}").evaluate(middle) for what in (name, f"add_{i}", f"norm_{i}")]
+            below, above = (at[0], at[2]) if norm == "post" else (at[2], at[0])
+            assert above < below  # y falls
+            assert at[1] < at[0]
+            assert (at[2] < at[1]) == (norm == "post")
+        assert part(page, f"{side}.final_norm").count() == (norm == "pre")
+
+
+@in_browser
+def test_the_numbers_of_a_model_stand_in_the_picture_of_its_own_norms_alone(show: Show) -> None:
+    page = show(BlocksExplorer.translating(norm="post"))
+    press(page, "Next", 6)
+    assert page.locator(".tt-found .number").count() == 0
+    assert page.locator(".pick").count() == 0
 
 
 @in_browser

@@ -27,7 +27,9 @@ def hostile() -> CausalMaskExplorer:
 
 
 def extremes() -> list[CausalMaskExplorer]:
-    return [CausalMaskExplorer([f"Donaudampfschiff{i}" for i in range(n)], shown=12) for n in (12, 40)]
+    long = [f"Donaudampfschiff{i}" for i in range(40)]
+    training = CausalMaskExplorer(long[:12], view="training", position=11)
+    return [*(CausalMaskExplorer(long[:n], shown=12) for n in (12, 40)), training]
 
 
 TAP = ("button:has-text('Generate')", "Under the mask no old row changes")
@@ -160,3 +162,50 @@ def test_the_readers_marks_are_counted_when_the_word_has_come(show: Show) -> Non
     expect(page.locator(".verdict").first).to_have_css("opacity", "0")
     press(page, "Generate")
     assert page.locator(".tt-found").inner_text().startswith("Your marks are right for 2 of 4 old rows.")
+
+
+def lesson(position: int = 0) -> CausalMaskExplorer:
+    return CausalMaskExplorer("<bos> le chat noir dort".split(), view="training", position=position)
+
+
+def test_without_the_shift_each_answer_stands_in_its_own_input() -> None:
+    made = lesson()
+    read = [made.decoder_input[: place + 1] for place in range(5)]
+    assert made.labels == ["le", "chat", "noir", "dort", "<eos>"]
+    assert not any(label in seen for label, seen in zip(made.labels, read, strict=True))
+    made.shifted = False
+    assert made.decoder_input == made.labels
+    cut = CausalMaskExplorer([f"w{i}" for i in range(12)], [[0.0] * 12] * 12)
+    assert cut.labels[-2:] == ["w11", "<eos>"]
+    with pytest.warns(UserWarning, match="showing the first 12"):
+        assert CausalMaskExplorer([f"w{i}" for i in range(13)]).labels[-1] == "w12"
+    with pytest.raises(ValueError, match="position has to be from 0 to 4, not 5"):
+        lesson(5)
+
+
+@in_browser
+def test_in_training_what_is_read_and_said_is_pythons_in_every_row(show: Show) -> None:
+    made = lesson()
+    page = show(made)
+    found = page.locator(".tt-found")
+    for made.shifted in (True, False):
+        page.get_by_label("shift the input").set_checked(made.shifted)
+        for position, label in enumerate(made.labels):
+            page.locator(f'[data-row="{position}"][data-column="-1"]').click()
+            seen = " ".join(made.decoder_input[: position + 1])
+            expect(found).to_contain_text(f"It reads “{seen}” and has to say “{label}”")
+        assert page.locator("td.answer").count() == (0 if made.shifted else 5)
+        assert page.locator("td:not(.tt-hatch)").count() == 15
+    page.keyboard.press("ArrowUp")
+    expect(found).to_contain_text("has to say “dort”: it learns to copy")
+
+
+@in_browser
+def test_from_writing_to_training_and_back(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2))
+    page.get_by_role("radio", name="training").check(force=True)
+    assert "“cat”, which it has not seen" in page.locator(".tt-found").inner_text()
+    assert not page.get_by_role("button", name="Generate").is_visible()
+    page.get_by_role("radio", name="writing").check(force=True)
+    expect(page.locator(".tt-found")).to_have_css("opacity", "0")  # nothing is told before the word has come
+    assert len(row_labels(page, 0)) == 2

@@ -1,4 +1,4 @@
-"""The dependency map: what is measured, what is exact, what is refused, and the same numbers on the page."""
+"""Who hears whom: what is measured, what is exact, what is refused, and the same numbers on the page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from playwright.sync_api import Locator, Page, expect
 from torch import Tensor, nn
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, in_browser, numbers
+from tests.widgets.figure import in_browser, numbers
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.masks import causal_mask, window_mask
 from ttutor.recurrence import RNNCell, hidden_of, unroll
-from ttutor.widgets import DependencyExplorer
-from ttutor.widgets.dependencies import influence
+from ttutor.widgets import SequentialExplorer
+from ttutor.widgets.dependencies import influence, measured_maps
 
 WORDS = "the cat sat on the mat".split()
 
@@ -50,23 +50,12 @@ def inputs() -> Tensor:
     return torch.randn(6, 8, generator=torch.Generator().manual_seed(1))
 
 
-def specimen() -> DependencyExplorer:
-    """The figure as the gallery shows it."""
-    return DependencyExplorer.of(functions(), inputs(), WORDS)
+def specimen() -> SequentialExplorer:
+    return SequentialExplorer.hearing_of(functions(), inputs(), WORDS)
 
 
-def hostile() -> DependencyExplorer:
-    return DependencyExplorer(HOSTILE, {HOSTILE[0]: np.eye(3), "b": np.ones((3, 3))})
-
-
-def extremes() -> list[DependencyExplorer]:
-    return [
-        DependencyExplorer([f"{WORDS[i % 6]}wordlong{i}" for i in range(size)], {"m": np.tri(size)})
-        for size in (1, 16, 40)
-    ]
-
-
-TAP = ('[data-key="pick5"]', "Nobody else hears “mat”.")
+def hearing(tokens: list[str], maps: dict, **options: object) -> SequentialExplorer:
+    return SequentialExplorer(tokens, maps=maps, hearing=True, **options)
 
 
 def test_the_patterns_that_the_chapter_tells_of() -> None:
@@ -93,10 +82,10 @@ def test_the_number_is_the_root_mean_square_over_directions() -> None:
 
 
 def test_tiny_is_not_never() -> None:
-    made = DependencyExplorer.of(lambda x: x + 1e-12 * x.sum(0), torch.zeros(3, 2, dtype=torch.float64))
+    made = SequentialExplorer.hearing_of(lambda x: x + 1e-12 * x.sum(0), torch.zeros(3, 2, dtype=torch.float64))
     assert made.moves.all()
     assert made.strengths[0, 1] == 1e-12
-    assert DependencyExplorer(["a"], {"m": [[0.0123456]]}).maps == [[[0.0123]]]
+    assert hearing(["a", "b"], {"m": [[0.0123456, 0], [0, 1]]}).maps == [[[0.0123, 0], [0, 1]]]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +100,7 @@ def test_tiny_is_not_never() -> None:
 )
 def test_bad_functions_are_refused_by_name(function, given, message) -> None:
     with pytest.raises(ValueError, match=rf"(?s)^mine: .*{message}"):
-        DependencyExplorer.of({"mine": function}, given)
+        measured_maps({"mine": function}, given)
 
 
 @pytest.mark.parametrize(
@@ -119,14 +108,16 @@ def test_bad_functions_are_refused_by_name(function, given, message) -> None:
     [
         (["a", "b"], {}, {}, "has to be a dict"),
         (["a", "b"], {"m": np.eye(3)}, {}, r"m has shape \(3, 3\), expected \(2, 2\) \(outputs, inputs\)"),
-        (["a"], {"m": [[-1.0]]}, {}, "negative"),
-        (["a"], {"m": [[1.0]]}, {"shown": "x"}, "no map is called 'x'; there are m"),
-        (["a"], {str(i): [[1.0]] for i in range(9)}, {}, "1 to 8 maps"),
+        (["a", "b"], {"m": -np.eye(2)}, {}, "negative"),
+        (["a", "b"], {"m": np.eye(2)}, {"shown": "x"}, "no map is called 'x'; there are m"),
+        (["a", "b"], {str(i): np.eye(2) for i in range(9)}, {}, "a dict of 1 to 8 names"),
+        (["a", "b"], {"m": np.eye(2)}, {"n_tokens": 3}, "with maps n_tokens is the number of tokens, 2, not 3"),
+        (["a", "b"], None, {}, "hearing needs maps"),
     ],
 )
 def test_bad_tables_are_refused(tokens: list, maps: object, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        DependencyExplorer(tokens, maps, **options)
+        hearing(tokens, maps, **options)
 
 
 def finding(page: Page | Locator) -> str:
@@ -169,16 +160,16 @@ def test_a_recurrent_network_hands_on_and_attention_leaps(show: Show) -> None:
 @in_browser
 def test_a_far_word_that_hears_best_is_named_with_its_distance(show: Show) -> None:
     table = np.eye(4) + [[0, 0, 0, 0], [0.1, 0, 0, 0], [0, 0, 0, 0], [0.5, 0, 0, 0]]
-    page = show(DependencyExplorer(list("abcd"), {"attention": table}))
+    page = show(hearing(list("abcd"), {"attention": table}))
     page.locator('[data-key="pick0"]').click()
     assert finding(page) == ("“d”, 3 words away, hears “a” best: nobody has to pass it on. Dashed words never hear it.")
 
 
-def test_only_an_input_can_be_selected() -> None:
+def test_only_a_word_can_be_selected() -> None:
     made = specimen()
-    made.selected = [-1, 5]
-    with pytest.raises(ValueError, match=r"\[-1, input\], the input below 6"):
-        made.selected = [2, -1]
+    made.selected = 5
+    with pytest.raises(ValueError, match="selected has to be from 0 to 5, not 6"):
+        made.selected = 6
 
 
 @in_browser
@@ -199,6 +190,7 @@ def test_scrolling_past_it_changes_nothing(show: Show) -> None:
     page.mouse.move(300, 200)
     page.mouse.wheel(0, 120)
     page.mouse.move(320, 210)
+    page.mouse.move(0, 0)
     assert finding(page.locator(".explorer").first) == before
 
 
@@ -211,3 +203,32 @@ def test_a_word_that_is_clicked_has_no_ring_and_one_that_is_reached_by_key_has_o
     expect(word).to_have_css("outline-style", "none")
     page.keyboard.press("ArrowRight")
     expect(other).to_have_css("outline-style", "solid")
+
+
+@in_browser
+def test_pointing_at_a_word_nudges_it_and_a_click_keeps_that(show: Show) -> None:
+    page = show(specimen())
+    before = finding(page)
+    page.locator('[data-key="pick4"]').hover()
+    told = finding(page)
+    assert "“the”" in told or "“the" in told
+    assert told != before
+    page.mouse.move(0, 0)
+    assert finding(page) == before
+    page.locator('[data-key="pick4"]').click()
+    page.mouse.move(0, 0)
+    assert finding(page) == told
+
+
+@in_browser
+def test_reading_writing_and_hearing_are_views_of_one_sentence(show: Show) -> None:
+    page = show(specimen())
+    assert page.locator(".moved").count() == len(WORDS)  # “the” speaks first, and all hear it
+    page.get_by_role("radio", name="Reading").check(force=True)
+    assert page.locator(".moved").count() == 0
+    assert page.locator(".cell").count() == 4 * len(WORDS)
+    assert page.get_by_label("Step", exact=True).is_visible()
+    assert not page.get_by_label("Network").is_visible()
+    page.get_by_role("radio", name="Who hears whom").check(force=True)
+    assert page.locator(".cell").count() == 0
+    assert page.locator(".moved").count() == len(WORDS)

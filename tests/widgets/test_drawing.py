@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import in_browser
+from tests.widgets.figure import in_browser, press
 from tests.widgets.test_decoding import specimen as decoding
 from ttutor.widgets import (
     AttentionStepsExplorer,
@@ -16,7 +16,7 @@ from ttutor.widgets import (
     HeadsExplorer,
     RotaryExplorer,
     ScheduleExplorer,
-    ShiftExplorer,
+    TilesExplorer,
     WavesExplorer,
 )
 
@@ -75,12 +75,8 @@ def test_beside_the_knobs_a_finger_still_scrolls_the_page(show: Show) -> None:
     assert page.evaluate("scrollY") > 40
 
 
-def shift() -> Explorer:
-    return ShiftExplorer()
-
-
 @in_browser
-@pytest.mark.parametrize("make", [AttentionStepsExplorer, HeadsExplorer.recorded, shift, decoding])
+@pytest.mark.parametrize("make", [AttentionStepsExplorer, HeadsExplorer.recorded, decoding])
 def test_arrow_keys_move_inside_a_picture_and_it_is_one_tab_stop(show: Show, make: Callable[[], Explorer]) -> None:
     page = show(make())
     buttons = page.locator('.tt-picture [role="button"]')
@@ -97,3 +93,22 @@ def test_arrow_keys_move_inside_a_picture_and_it_is_one_tab_stop(show: Show, mak
     assert page.locator('.tt-picture [role="button"][tabindex="0"]').count() == 1
     page.keyboard.press("Enter")
     expect(page.locator(".tt-card")).to_have_attribute("data-acted", "1")
+
+
+@in_browser
+def test_what_plays_stops_at_its_end_and_at_the_readers_hand(show: Show) -> None:
+    page = show(TilesExplorer(), motion=True)
+    play, pause = (page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause"))
+    tile = page.get_by_label("Tile", exact=True)
+    press(page, "Play")
+    expect(pause).to_have_count(1)
+    tile.press("Home")  # the reader goes elsewhere
+    expect(play).to_have_count(1)
+    press(page, "Play")
+    expect(tile).to_have_value("4", timeout=30_000)
+    expect(play).to_have_count(1)
+    press(page, "Play")  # from the start again
+    expect(pause).to_have_count(1)
+    press(page, "Reset")
+    expect(play).to_have_count(1)
+    expect(tile).to_have_value("1")

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
@@ -18,15 +19,19 @@ SENTENCE = "the cat sat on the warm mat".split()
 
 def specimen() -> SequentialExplorer:
     """The figure as the gallery shows it."""
-    return SequentialExplorer(SENTENCE, n_layers=2, n_tokens=8, tick=1)
+    words = "the old cat sat down on the mat".split()
+    functions = {"recurrent": lambda hidden: hidden.cumsum(0), "attention": lambda hidden: hidden + hidden.mean(0)}
+    return SequentialExplorer.hearing_of(functions, torch.eye(8), words, hearing=False, n_layers=2, tick=1)
 
 
 def hostile() -> SequentialExplorer:
-    return SequentialExplorer(HOSTILE)
+    return SequentialExplorer(HOSTILE, maps={HOSTILE[0]: np.eye(3), "b": np.ones((3, 3))}, hearing=True)
 
 
 def extremes() -> list[SequentialExplorer]:
-    return [SequentialExplorer([f"Donau{i}" for i in range(n)], n_layers=layers) for n, layers in ((2, 6), (64, 1))]
+    reading = [SequentialExplorer([f"Donau{i}" for i in range(n)], n_layers=layers) for n, layers in ((2, 6), (64, 1))]
+    long = [f"wordlong{i}" for i in range(40)]
+    return [*reading, *(SequentialExplorer(long[:n], maps={"m": np.tri(n)}, hearing=True) for n in (2, 16, 40))]
 
 
 TAP = ("label:has-text('Writing')", "Each word has to be written")

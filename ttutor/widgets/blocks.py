@@ -14,7 +14,7 @@ import torch
 import traitlets as t
 
 from ttutor.transformer import Transformer, TransformerConfig
-from ttutor.widgets.base import Explorer, within
+from ttutor.widgets.base import Explorer, table_html, within
 
 
 class Part(NamedTuple):
@@ -132,7 +132,6 @@ def _inside(attention: str, queries: str, keys: str) -> Iterator[tuple[str, Part
 
 PARTS: dict[str, Part] = dict(_all_parts())
 """All parts, in the order of computing."""
-_ENCODER = ("encoder", "encoder.self_attention", "encoder.feed_forward", "memory")
 STEPS = (
     Step("Text becomes ids", ("source_ids", "target_ids"), (("source", "source_ids"), ("target", "target_ids"))),
     Step(
@@ -140,7 +139,16 @@ STEPS = (
         tuple(f"{side}_{what}" for side in ("source", "target") for what in ("embedding", "positions", "add")),
         (("source", "source_add"), ("target", "target_add")),
     ),
-    Step("The encoder stack makes the memory, once", _ENCODER, (("memory", "memory"),)),
+    Step(
+        "In the encoder each word looks at all words",
+        ("encoder", "encoder.self_attention"),
+        (("weights", "encoder.self_attention.weights"), ("stream", "encoder.self_attention")),
+    ),
+    Step(
+        "The encoder's output is the memory, made once",
+        ("encoder", "encoder.feed_forward", "memory"),
+        (("memory", "memory"),),
+    ),
     Step(
         "Masked self-attention looks back",
         ("decoder.self_attention",),
@@ -155,7 +163,7 @@ STEPS = (
     Step("The output projection makes logits", ("logits",), (("logits", "logits"),)),
     Step("Softmax makes probabilities of the next token", ("softmax",), (("probabilities", "softmax"),)),
 )
-"""The eight steps of a forward pass. A shape is that of a part."""
+"""The nine steps of a forward pass. A shape is that of a part."""
 _SIZE = re.compile(r"\b(d_model|d_head|d_ff|heads|vocab_size|max_len)\b")
 
 
@@ -326,8 +334,8 @@ class BlocksExplorer(Explorer):
 
     The picture has three levels: the full architecture, an encoder layer and a decoder layer, where norms, skips and
     sums are. A switch moves the norms (post-norm, pre-norm), and a player carries both sentences through a forward
-    pass in eight steps. All parameters are counted on a model. In Jupyter the traits follow what the reader does, and
-    setting one from Python redraws the figure.
+    pass in nine steps; `translating` shows them with a translator's own numbers. All parameters are counted on a model.
+    In Jupyter the traits follow what the reader does, and setting one from Python redraws the figure.
 
     Args:
         config: the model's sizes; the base model of Vaswani et al. (2017) when left out. The model is built on the
@@ -358,6 +366,9 @@ class BlocksExplorer(Explorer):
     norm = t.Enum(NORMS, "post").tag(sync=True)
     selected = t.Unicode("").tag(sync=True)
     step = t.Int(0, min=0, max=len(STEPS)).tag(sync=True)
+    run = t.Dict(help="what `ttutor.widgets.stations` noted").tag(sync=True)
+    source_word = t.Int(0, help="the word whose numbers are shown, of those that are read").tag(sync=True)
+    target_word = t.Int(0, help="the same, of those that are written").tag(sync=True)
 
     def __init__(
         self,
@@ -405,6 +416,32 @@ class BlocksExplorer(Explorer):
             )
         return cls(model.config, _model=model, **options)
 
+    @classmethod
+    def translating(cls, sentence: str = "A girl reads.", *, n_target: int = 4, **options: Any) -> "BlocksExplorer":
+        """The picture at work: the translator that ships reads a sentence, and each step shows its numbers.
+
+        Args:
+            sentence: what is read; a short one, since its words stand side by side.
+            n_target: how many tokens of its own translation the decoder has before it, the start among them.
+            **options: as for the constructor.
+
+        >>> explorer = BlocksExplorer.translating()
+        >>> explorer.run["target"], explorer.run["next"]
+        (['<bos>', 'Ein', 'Mädchen', 'liest'], ['Ein', 'Mädchen', 'liest', '.'])
+        """
+        from ttutor.translation.packed import load_packed
+        from ttutor.widgets.stations import stations
+
+        translator = load_packed().translator
+        run = stations(translator, sentence, n_target)
+        texts = (" ".join(run["tokens"]), " ".join([*run["next"], "…"]))
+        lengths = {"source_length": len(run["tokens"]), "target_length": len(run["target"])}
+        made = cls.of(translator.model, batch=1, sentences=texts, **lengths, **options)
+        made.run = run
+        # The noun and the word that writes it.
+        made.source_word, made.target_word = min(1, len(run["tokens"]) - 1), min(1, len(run["target"]) - 1)
+        return made
+
     @property
     def parts(self) -> dict[str, list]:
         """Each part's kind, axes, and numbers of parameters with post-norm and with pre-norm; ``"model"`` is last."""
@@ -433,7 +470,7 @@ class BlocksExplorer(Explorer):
         return f"{size}, {self.parameters('model'):,} parameters, {self.norm}-norm, {self.level}"
 
     def fallback_html(self) -> str:
-        """The eight steps with their shapes, and every part as a row of a table."""
+        """The nine steps with their shapes, and every part as a row of a table."""
         steps = "".join(
             f"<li>{step.title}: {', '.join(self._in_words(*shape) for shape in step.shapes)}</li>" for step in STEPS
         )
@@ -447,7 +484,19 @@ class BlocksExplorer(Explorer):
         )
         head = "".join(f'<th scope="col">{name}</th>' for name in ("Part", "Role", "Shape", "Parameters"))
         table = f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
-        return f"<p>A forward pass in eight steps:</p><ol>{steps}</ol>{table}"
+        return f"<p>A forward pass in nine steps:</p><ol>{steps}</ol>{self._written()}{table}"
+
+    def _written(self) -> str:
+        """What a translator at work looked at, and what it would write, word by word."""
+        if not self.run:
+            return ""
+        rows = []
+        for i, word in enumerate(self.run["target"]):
+            looks = self.run["weights"]["decoder.cross_attention"][i]
+            token, _, chance = self.run["best"][i][0]
+            rows.append([word, *(f"{weight:.3f}" for weight in looks), f"{token} {chance:.3f}"])
+        caption = "Where each word of the translation looks (last layer, mean of its heads), and what comes next"
+        return table_html(caption, ["after", *self.run["tokens"], "next"], rows)
 
     def _in_words(self, word: str, part: str) -> str:
         sizes = self.shape(part)
@@ -474,6 +523,12 @@ class BlocksExplorer(Explorer):
         most = min(MAX_LENGTH, self.facts["sizes"]["max_len"])
         return within(proposal["trait"].name, proposal["value"], 1, most)
 
+    @t.validate("source_word", "target_word")
+    def _check_word(self, proposal: dict) -> int:
+        name = proposal["trait"].name
+        n_words = len(self.run.get({"source_word": "tokens", "target_word": "target"}[name], [""]))
+        return within(name, proposal["value"], 0, n_words - 1, "it counts the words that are shown")
+
     @t.validate("selected")
     def _check_selected(self, proposal: dict) -> str:
         if proposal["value"] and proposal["value"] not in PARTS:
@@ -490,7 +545,7 @@ def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[st
     return {
         "parts": [*parts, ["model", "", "", *(counts[place]["model"] for place in NORMS)]],
         "kinds": {name: kind.written(sizes) for name, kind in kinds(config).items()},
-        "steps": [[step.title, list(step.lit), [list(shape) for shape in step.shapes]] for step in STEPS],
+        "steps": [[step.title, list(step.lit)] for step in STEPS],
         "levels": [[level, *words] for level, words in LEVELS.items()],
         "sizes": sizes,
         "n_layers": config.n_layers,

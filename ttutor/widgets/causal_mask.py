@@ -1,4 +1,4 @@
-"""The causal mask, one generated token at a time, beside the same scores without a mask."""
+"""The causal mask: in writing, a token at a time, beside the same scores without a mask; in training, all at once."""
 
 import warnings
 from typing import Any
@@ -20,7 +20,8 @@ class CausalMaskExplorer(Explorer):
     """A "Generate" button adds a token at a time: the causal mask grows by a row and a column, and old rows stay.
 
     Beside it stand the weights without a mask, from the same scores, in which old rows change. The figure marks
-    what changed: what does not change is what a decoder's cache can keep.
+    what changed: what does not change is what a decoder's cache can keep. The second view is a training: all rows at
+    once, each with the token that it has to say, and the input shifted by one or not.
 
     Args:
         tokens: what will be generated, in order. An end mark at the end is taken off: it is written last, stops the
@@ -29,12 +30,16 @@ class CausalMaskExplorer(Explorer):
             a fixed seed when left out. Rounded to three decimals.
         end_mark: what the end mark looks like.
         shown: how many tokens are there at first; one more than there are means that the end mark has come.
+        view: ``"writing"`` or ``"training"``.
+        position: which row of the training is looked at.
 
     >>> explorer = CausalMaskExplorer(["the", "cat", "sat"], shown=2)
     >>> explorer.changed_rows(causal=True), explorer.changed_rows(causal=False)
     ([], [0])
     >>> explorer.weights(causal=True)[0].tolist()
     [1.0, 0.0]
+    >>> explorer.labels
+    ['cat', 'sat', '<eos>']
     """
 
     _module = "causal_mask"
@@ -45,6 +50,10 @@ class CausalMaskExplorer(Explorer):
     shown = t.Int(1).tag(sync=True)
     end_mark = t.Unicode("<eos>").tag(sync=True)
     total = t.Int(1).tag(sync=True)
+    view = t.Enum(("writing", "training"), "writing").tag(sync=True)
+    labels = t.List(t.Unicode(), help="what has to be said after each token").tag(sync=True)
+    shifted = t.Bool(True).tag(sync=True)
+    position = t.Int(0).tag(sync=True)
 
     def __init__(
         self,
@@ -53,6 +62,8 @@ class CausalMaskExplorer(Explorer):
         *,
         end_mark: str = "<eos>",
         shown: int = 1,
+        view: str = "writing",
+        position: int = 0,
     ) -> None:
         listed = token_list("tokens", tokens)
         if listed[-1] == end_mark:
@@ -70,8 +81,15 @@ class CausalMaskExplorer(Explorer):
             scores=[row[:n_kept] for row in scores[:n_kept]],
             end_mark=end_mark,
             total=n_tokens,
+            labels=[*listed, end_mark][1 : n_kept + 1],
+            view=view,
         )
-        self.shown = shown
+        self.shown, self.position = shown, position
+
+    @property
+    def decoder_input(self) -> list[str]:
+        """What the decoder reads in training: the tokens or, without the shift, the very answers."""
+        return self.tokens if self.shifted else self.labels
 
     def weights(self, *, causal: bool, n_tokens: int | None = None) -> np.ndarray:
         """The weights among the first tokens, ``queries keys`` in float64, by ``ttutor.attention``.
@@ -95,6 +113,8 @@ class CausalMaskExplorer(Explorer):
         return [row for row in range(n - 1) if np.abs(before[row] - after[row, :-1]).max() > 1e-9]
 
     def describe(self) -> str:
+        if self.view == "training":
+            return f"training on {len(self.tokens)} tokens, {'shifted' if self.shifted else 'not shifted'}"
         return f"{min(self.shown, len(self.tokens))} of {len(self.tokens)} tokens"
 
     def fallback_html(self) -> str:
@@ -109,7 +129,15 @@ class CausalMaskExplorer(Explorer):
             ]
             caption = f"{words} Each row is a query, each column a key.{cut}"
             parts.append(table_html(caption, ["", *self.tokens], rows))
+        shift = "one place before" if self.shifted else "the very answers"
+        rows = [["reads", *self.decoder_input], ["has to say", *self.labels]]
+        places = [str(place + 1) for place in range(n)]
+        parts.append(table_html(f"In training the decoder reads {shift}, all rows at once.", ["row", *places], rows))
         return "".join(parts)
+
+    @t.validate("position")
+    def _check_position(self, proposal: dict) -> int:
+        return within("position", proposal["value"], 0, len(self.tokens) - 1)
 
     @t.validate("shown")
     def _check_shown(self, proposal: dict) -> int:

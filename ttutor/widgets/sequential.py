@@ -1,10 +1,13 @@
-"""Sequential or parallel: how many steps have to wait for one another in a recurrent net and in a Transformer.
+"""Sequential or parallel: how many steps have to wait for one another in a recurrent net and in a Transformer, and who
+hears whom in any network.
 
 Ticks and hops are not formulas. ``ttutor``'s own cells and decoder layers are run, and the autograd graph tells which
 of their calls needed the result of which others.
 """
 
-from collections.abc import Callable
+import html
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any
@@ -20,6 +23,7 @@ from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
 from ttutor.recurrence import RNNCell
 from ttutor.widgets.base import Explorer, table_html, token_list, within
+from ttutor.widgets.dependencies import MAX_TOKENS, checked_maps, measured_maps
 
 _WIDTH = 4
 Place = tuple[int, int]  # layer (-1: the tokens themselves), token
@@ -147,18 +151,31 @@ _SHOWN_IN_FALLBACK = 10
 class SequentialExplorer(Explorer):
     """An RNN and a Transformer read, or write, the same sentence: what can run at once, and what has to wait.
 
+    With ``maps`` there is a third view, hearing: nudge a word and see which words move. Above each word stands a disc
+    as large as its output moves; dashed, it never moves. Lines go from word to word where the function's name says that
+    it is recurrent, and straight from the nudged word in all others. `hearing_of` measures the maps.
+
     Args:
         tokens: the sentence, up to 64 tokens.
         n_layers: layers of either, 1 to 6.
         n_tokens: how long the sentence is made, 2 to 64: repeated or cut; as it is when left out.
         generating: whether each token has to be written before the next, or all are known, as in training.
         tick: how many steps have been made.
+        maps: for each function's name ``outputs inputs``, how much each output moves; kept to three digits.
+        shown: the name of the map to begin with; the first when left out.
+        hearing: whether it begins with who hears whom.
 
     >>> explorer = SequentialExplorer("the cat sat on the mat".split(), n_layers=2)
     >>> explorer
     SequentialExplorer(6 tokens, 2 layers, training)
     >>> {name: lane.n_ticks for name, lane in explorer.measured().items()}
     {'rnn': 7, 'transformer': 2}
+    >>> functions = {"running sum": lambda x: x.cumsum(0), "twice": lambda x: 2 * x}
+    >>> explorer = SequentialExplorer.hearing_of(functions, [[1.0, 2.0]] * 3)
+    >>> explorer
+    SequentialExplorer(3 tokens, hearing, running sum of 2 maps)
+    >>> explorer.moves.astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
 
     _module = "sequential"
@@ -168,6 +185,12 @@ class SequentialExplorer(Explorer):
     n_layers = t.Int(2, min=1, max=6, read_only=True).tag(sync=True)
     generating = t.Bool(False).tag(sync=True)
     tick = t.Int(0, min=0).tag(sync=True)
+    hearing = t.Bool(False).tag(sync=True)
+    names = t.List(t.Unicode(), read_only=True).tag(sync=True)
+    maps = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
+    shown = t.Unicode("").tag(sync=True)
+    selected = t.Int(0, help="the word that is nudged").tag(sync=True)
+    total = t.Int(0, read_only=True).tag(sync=True)
 
     def __init__(
         self,
@@ -177,13 +200,64 @@ class SequentialExplorer(Explorer):
         n_tokens: int | None = None,
         generating: bool = False,
         tick: int = 0,
+        maps: Any = None,
+        shown: str | None = None,
+        hearing: bool = False,
     ) -> None:
         words = token_list("tokens", tokens)
+        self.set_trait("total", len(words))
+        if maps is not None:
+            if n_tokens not in (None, len(words)):
+                raise ValueError(f"with maps n_tokens is the number of tokens, {len(words)}, not {n_tokens}")
+            tables = checked_maps(maps, len(words))
+            if len(words) > MAX_TOKENS:
+                warnings.warn(f"{len(words)} tokens do not fit a screen; showing the first {MAX_TOKENS}", stacklevel=2)
+                words = words[:MAX_TOKENS]
+            self.set_trait("names", list(tables))
+            self.set_trait("maps", [[row[:MAX_TOKENS] for row in table[:MAX_TOKENS]] for table in tables.values()])
+            shown = self.names[0] if shown is None else shown
         length = max(len(words), 2) if n_tokens is None else n_tokens
         within("the number of tokens", length, 2, LONGEST)
         self.set_trait("tokens", [words[i % len(words)] for i in range(length)])
         self.set_trait("n_layers", n_layers)
-        super().__init__(generating=generating, tick=tick)
+        super().__init__(generating=generating, tick=tick, shown=shown or "", hearing=hearing)
+
+    @classmethod
+    def hearing_of(
+        cls,
+        functions: Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]],
+        inputs: Any,
+        tokens: Any = None,
+        **options: Any,
+    ) -> "SequentialExplorer":
+        """Measure who hears whom in functions, see `ttutor.widgets.dependencies.influence`, and draw what was found.
+
+        Args:
+            functions: one function, or several by name; each maps ``tokens features`` to ``tokens features``.
+            inputs: ``tokens features``; of more than 16 tokens only the first 16 are put in, with a warning.
+            tokens: the labels; numbers when left out.
+            **options: as for the class.
+        """
+        n_tokens = len(inputs)
+        labels = [str(i + 1) for i in range(n_tokens)] if tokens is None else token_list("tokens", tokens)
+        if len(labels) != n_tokens:
+            raise ValueError(f"there are {len(labels)} tokens for {n_tokens} inputs; give one label for each")
+        if n_tokens > MAX_TOKENS:
+            warnings.warn(f"{n_tokens} tokens do not fit a screen; the first {MAX_TOKENS} are put in", stacklevel=2)
+        maps = measured_maps(functions, inputs[:MAX_TOKENS])
+        made = cls(labels[:MAX_TOKENS], maps=maps, **{"hearing": True} | options)
+        made.set_trait("total", n_tokens)
+        return made
+
+    @property
+    def strengths(self) -> np.ndarray:
+        """The map that is shown, ``outputs inputs``."""
+        return np.array(self.maps[self.names.index(self.shown)])
+
+    @property
+    def moves(self) -> np.ndarray:
+        """Which outputs move at all, ``outputs inputs``, bool."""
+        return self.strengths > 0
 
     def measured(self, generating: bool | None = None) -> dict[str, Lane]:
         """What the two did with a sentence of this length: ``rnn`` and ``transformer``, now or in the named mode."""
@@ -191,6 +265,9 @@ class SequentialExplorer(Explorer):
         return measure(len(self.tokens), self.n_layers, mode)
 
     def describe(self) -> str:
+        if self.hearing:
+            maps = f"{len(self.names)} map{'s' if len(self.names) > 1 else ''}"
+            return f"{len(self.tokens)} tokens, hearing, {self.shown} of {maps}"
         layers = f"{self.n_layers} layer{'s' if self.n_layers > 1 else ''}"
         return f"{len(self.tokens)} tokens, {layers}, {'generating' if self.generating else 'training'}"
 
@@ -203,7 +280,26 @@ class SequentialExplorer(Explorer):
         ]
         caption = f"An RNN and a Transformer: {len(self.tokens)} tokens, {self.n_layers} layers."
         heads = ["", "RNN, training", "Transformer, training", "RNN, generating", "Transformer, generating"]
-        return table_html(caption, heads, rows) + self._schedule()
+        return table_html(caption, heads, rows) + self._schedule() + self._heard()
+
+    def _heard(self) -> str:
+        """The map that is shown, as a table; of the others, how many pairs depend on one another."""
+        if not self.names:
+            return ""
+        rows = [
+            [token, *(f"{value:.2g}" if value else "–" for value in line)]
+            for token, line in zip(self.tokens, self.strengths, strict=True)
+        ]
+        cut = f" Only the first {len(self.tokens)} of {self.total} tokens." if self.total > len(self.tokens) else ""
+        caption = (
+            f"{self.shown}: how much each output (row) moves when an input (column) is nudged; – means never.{cut}"
+        )
+        pairs = "".join(
+            f"<li>{html.escape(name)}: {int((np.array(table) > 0).sum())} of {len(self.tokens) ** 2} pairs</li>"
+            for name, table in zip(self.names, self.maps, strict=True)
+        )
+        table = table_html(caption, ["", *self.tokens], rows)
+        return f"{table}<p>Pairs in which the output moves at all:</p><ul>{pairs}</ul>"
 
     def _schedule(self) -> str:
         """The tick of every cell, upper layers first."""
@@ -216,3 +312,19 @@ class SequentialExplorer(Explorer):
         cut = f" The first {n} of {len(self.tokens)} tokens." if n < len(self.tokens) else ""
         mode = "generating" if self.generating else "training"
         return table_html(f"The tick in which each token is worked out, {mode}.{cut}", ["", *self.tokens[:n]], rows)
+
+    @t.validate("shown")
+    def _check_shown(self, proposal: dict) -> str:
+        if proposal["value"] not in (self.names or [""]):
+            raise ValueError(f"no map is called {proposal['value']!r}; there are {', '.join(self.names) or 'none'}")
+        return proposal["value"]
+
+    @t.validate("hearing")
+    def _check_hearing(self, proposal: dict) -> bool:
+        if proposal["value"] and not self.names:
+            raise ValueError("hearing needs maps, which SequentialExplorer.hearing_of measures")
+        return proposal["value"]
+
+    @t.validate("selected")
+    def _check_selected(self, proposal: dict) -> int:
+        return within("selected", proposal["value"], 0, len(self.tokens) - 1, "it counts the words")

@@ -1,70 +1,9 @@
-"""Two things of training: the decoder's input, shifted by one place, and warm-up and peak of the learning rate."""
-
-from typing import Any
+"""Warm-up and peak of the learning rate."""
 
 import traitlets as t
 
 from ttutor import assets
-from ttutor.widgets.base import Explorer, one_of, table_html, token_list, within
-
-MAX_TOKENS = 24
-START, END = "<bos>", "<eos>"
-EXAMPLE = ("le", "chat", "noir", "dort")
-
-
-class ShiftExplorer(Explorer):
-    """What the decoder reads and what it has to say, position by position, with the shift and without it.
-
-    Args:
-        tokens: a target sentence, at most 24 tokens.
-        position: which position is looked at.
-
-    >>> explorer = ShiftExplorer(["un", "chat", "dort"])
-    >>> explorer
-    ShiftExplorer(3 tokens, shifted)
-    >>> explorer.decoder_input, explorer.labels
-    (['<bos>', 'un', 'chat', 'dort'], ['un', 'chat', 'dort', '<eos>'])
-    """
-
-    _module = "shift"
-    _title = "The shifted input"
-
-    tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
-    source = t.Unicode(read_only=True).tag(sync=True)
-    position = t.Int(0).tag(sync=True)
-    shifted = t.Bool(True).tag(sync=True)
-
-    def __init__(self, tokens: Any = EXAMPLE, *, position: int = 2) -> None:
-        self.set_trait("source", "the black cat sleeps" if tokens == EXAMPLE else "")
-        listed = token_list("tokens", tokens)
-        within("the number of tokens", len(listed), 1, MAX_TOKENS)
-        self.set_trait("tokens", listed)
-        super().__init__(position=min(position, len(listed)))
-
-    @property
-    def decoder_input(self) -> list[str]:
-        """What the decoder reads: the target one place later, or, without the shift, the target itself."""
-        return [START, *self.tokens] if self.shifted else [*self.tokens, END]
-
-    @property
-    def labels(self) -> list[str]:
-        """What it has to say at each position."""
-        return [*self.tokens, END]
-
-    def describe(self) -> str:
-        """The length, and whether there is a shift."""
-        return f"{len(self.tokens)} tokens, {'shifted' if self.shifted else 'not shifted'}"
-
-    def fallback_html(self) -> str:
-        """Both lanes as a table."""
-        shift = "the target, one place later" if self.shifted else "the target itself: each answer stands in the input"
-        places = [str(place + 1) for place in range(len(self.labels))]
-        rows = [["reads", *self.decoder_input], ["has to say", *self.labels]]
-        return table_html(f"What the decoder reads ({shift}) and what it has to say", ["position", *places], rows)
-
-    @t.validate("position")
-    def _check_position(self, proposal: dict) -> int:
-        return within("position", proposal["value"], 0, len(self.tokens))
+from ttutor.widgets.base import Explorer, one_of, table_html
 
 
 class ScheduleExplorer(Explorer):

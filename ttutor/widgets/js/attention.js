@@ -1,6 +1,6 @@
 // The attention map: queries are rows, keys are columns, and a disc's area is weight, so that all
 // rows hold the same; beside it, where there are some of two features, the arrows that decide.
-import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord } from "./core.js";
 import { slider, toggle } from "./controls.js";
 import { arrow, bars, matrix, stage } from "./drawing.js";
 
@@ -109,8 +109,8 @@ export function allowedKeys(nQueries, nKeys, mask, causal, padding) {
 const mostOf = (list) => list.indexOf(Math.max(...list));
 
 /** Everything that the picture needs, worked out from the traits; a column alone stands for who looks there most. */
-function readState(model) {
-  const get = (name) => model.get(name);
+function readState(model, pointed) {
+  const get = (name) => (name === "selected" && pointed) || model.get(name);
   const [queries, keys, warm] = [get("tokens"), get("key_tokens"), get("temperature")];
   const scale = (get("d_head") && get("scaled") ? 1 / Math.sqrt(get("d_head")) : 1) / warm;
   const padding = get("padding_masked") ? get("padding") : [];
@@ -140,7 +140,7 @@ function describe({ queries, keys, warm, raw, allowed, weights, row, column, sor
   if (!allowed[row][at]) return `${asks} may not attend to ${at >= 0 ? `“${keys[at]}”` : "any word"}.`;
   const top = weights.map(mostOf);
   const back = isOwn ? -1 : top.findIndex((key, i) => Math.abs(i - row) === 1 && (key - top[row]) * (i - row) < 0);
-  return `${asks} gives ${formatNumber(weights[row][at], 2)} of its attention to “${keys[at]}”${
+  return `${asks} gives ${formatNumber(weights[row][at])} of its attention to “${keys[at]}”${
     at !== best
       ? ""
       : sorted.length < 2
@@ -152,7 +152,7 @@ function describe({ queries, keys, warm, raw, allowed, weights, row, column, sor
           : back < 0
             ? ": here the order stays"
             : `, its neighbour “${queries[back]}” looks at “${keys[top[back]]}”: they cross`
-  }.`;
+  }. Its row adds up to ${formatNumber(weights[row].reduce((sum, weight) => sum + weight, 0))}.`;
 }
 
 /** Two lines of text, and between them the weights: where the order changes, lines cross. */
@@ -258,7 +258,7 @@ function render({ model, el }) {
   });
   const panel = make("div", { class: isShort ? "lines" : "panel" }, isShort ? picture.node : list.node);
   const place = make("div", { class: "map" });
-  let [grid, shown] = [null, ""];
+  let [grid, shown, pointed] = [null, "", null];
   const temperature = slider({
     label: "Temperature",
     min: 0.1,
@@ -275,7 +275,7 @@ function render({ model, el }) {
   card.controls.append(temperature.node, ...switches.map(([, { node }]) => node));
 
   const draw = () => {
-    state = readState(model);
+    state = readState(model, pointed);
     const tokens = JSON.stringify([state.queries, state.keys]);
     if (tokens !== shown) {
       shown = tokens;
@@ -286,6 +286,11 @@ function render({ model, el }) {
         corner: ["keys →", "queries ↓"],
         side: isShort && "3.9rem",
         onSelect: (row, column) => set({ selected: [row, column] }),
+        onPreview: (...cell) => {
+          pointed = cell.length ? cell : null;
+          if (pointed) card.root.dataset.acted = "1";
+          draw();
+        },
       });
       refill(place, make("div", { class: "board" }, grid.node), panel);
       if (state.arrows.length) panel.append(picture.node);
@@ -317,9 +322,18 @@ function render({ model, el }) {
     card.find(describe(state, isOwn));
   };
   const names = ["tokens", "key_tokens", "scores", "mask", "d_head", "padding", "total"];
-  const stop = onTraits(model, [...names, ...settings], draw);
+  const stop = onTraits(model, [...names, ...settings], () => {
+    pointed = null;
+    draw();
+  });
   draw();
-  return () => [stop, picture.close, card.close].forEach((end) => end());
+  const share = shareWord(
+    model,
+    "selected",
+    ([row]) => row,
+    (row) => ({ selected: [row, -1] }),
+  );
+  return () => [stop, share, picture.close, card.close].forEach((end) => end());
 }
 
 export default { render };

@@ -1,8 +1,8 @@
 // One word looks up: its query as an arrow to pull, the keys that it meets, and where its attention
 // goes: the products, the shares and the blend, each word in its own column.
-import { css, formatNumber, onTraits, openCard, setTraits } from "./core.js";
+import { css, formatNumber, onTraits, openCard, setTraits, shareWord } from "./core.js";
 import { choice } from "./controls.js";
-import { arrow, stage } from "./drawing.js";
+import { arrow, preview, stage } from "./drawing.js";
 
 const CSS = css`
   .arc {
@@ -403,7 +403,8 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
 }
 
 function render({ model, el }) {
-  const get = (name) => model.get(name);
+  let over = {}; // what the mouse points at, in place of what is picked
+  const get = (name) => over[name] ?? model.get(name);
   const set = (values) => setTraits(model, values);
   const initial = Object.fromEntries(CHANGES.map((name) => [name, get(name)]));
   const card = openCard(el, {
@@ -417,7 +418,8 @@ function render({ model, el }) {
     css: CSS,
   });
   let state = look(get);
-  const ask = (selected) => set({ selected, pulled: [], asked: -1 });
+  const asking = (selected) => ({ selected, pulled: [], asked: -1 });
+  const ask = (selected) => set(asking(selected));
   const askWhy = (asked) => set({ asked });
   const pull = (point) => {
     const most = Math.min(1, state.longest / (Math.hypot(...point) || 1));
@@ -437,6 +439,12 @@ function render({ model, el }) {
       ];
     },
   });
+  preview(picture.node, (event) => {
+    const [, kind, i] = event?.target.dataset.key?.match(/^(ask|why)(\d+)$/) || [];
+    over = kind === "ask" ? asking(+i) : kind ? { asked: +i } : {};
+    if (kind) card.root.dataset.acted = "1";
+    show();
+  });
   const steps = choice({ name: "Step", options: STEPS, onChange: (step) => set({ step }) });
   card.stage.append(picture.node);
   card.controls.append(steps.node);
@@ -448,7 +456,16 @@ function render({ model, el }) {
     card.find(findingOf(state));
     card.caption.textContent = get("note");
   };
-  const stops = [onTraits(model, [...CHANGES, "note"], show), picture.close, card.close];
+  const change = () => {
+    over = {};
+    show();
+  };
+  const stops = [
+    onTraits(model, [...CHANGES, "note"], change),
+    picture.close,
+    card.close,
+    shareWord(model, "selected", (at) => at, asking),
+  ];
   show();
   return () => stops.forEach((stop) => stop());
 }

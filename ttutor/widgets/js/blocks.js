@@ -1,6 +1,7 @@
 // The Transformer's one picture. Data flows up: y falls.
-import { css, formatCount, make, moveOnce, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { css, formatCount, formatNumber, make, moveOnce, onTraits, openCard, refill, setTraits, svg } from "./core.js";
 import { button, choice, player, rovingGrid } from "./controls.js";
+import { bars, preview } from "./drawing.js";
 
 const CSS = css`
   .picture {
@@ -59,8 +60,12 @@ const CSS = css`
   }
   .words {
     --f: 45%;
+    pointer-events: none;
   }
-  .words,
+  .pick {
+    pointer-events: all;
+    cursor: pointer;
+  }
   .web {
     pointer-events: none;
   }
@@ -71,10 +76,30 @@ const CSS = css`
     stroke: var(--tt-memory-line);
     stroke-width: 3;
   }
-  .web {
-    stroke: var(--tt-memory-line);
+  .web path {
+    fill: none;
+    stroke: var(--tt-weights-line);
+    stroke-width: var(--w, 1.2);
   }
-  .gone {
+  .web .other {
+    opacity: 0;
+  }
+  .strip {
+    display: flex;
+    gap: 2px;
+    height: 2.25rem;
+    margin-block: 0.25rem;
+  }
+  .strip i {
+    width: 0.75rem;
+    height: 50%;
+    background: var(--c);
+    box-shadow: inset 0 0 0 1px var(--l);
+    transform: scaleY(var(--v));
+    transform-origin: bottom;
+  }
+  .gone,
+  .told > text {
     opacity: 0;
   }
   .hit {
@@ -101,7 +126,10 @@ const CSS = css`
     }
   }
   .tt-finding {
-    min-height: 5.8em;
+    min-height: 2.9em;
+  }
+  .tt[data-acted] .tt-finding {
+    min-height: 12.5em;
   }
   .tt-note {
     display: none;
@@ -116,19 +144,27 @@ const CSS = css`
   .tt-card {
     position: relative;
   }
-  .tt-found details {
-    display: inline-block;
-    margin-inline-end: 1rem;
-  }
   .tt-found span {
     display: block;
   }
-  .tt-found span:has(+ span) {
+  .tt-found > span:first-child:has(+ *) {
     font-weight: 600;
   }
 `;
 
-const TRAITS = ["facts", "batch", "source_length", "target_length", "level", "norm", "selected", "step"];
+const TRAITS = [
+  "facts",
+  "batch",
+  "source_length",
+  "target_length",
+  "level",
+  "norm",
+  "selected",
+  "step",
+  "run",
+  "source_word",
+  "target_word",
+];
 const PORTS = [
   ["V", "value"],
   ["K", "key"],
@@ -173,6 +209,7 @@ function newScene(model, width) {
     width,
     narrow: width < 460,
     pre: state.norm === "pre",
+    run: state.run.norm === state.norm ? state.run : null,
     words,
     name: (id) => kind(id)[0],
     shape: numbers,
@@ -318,7 +355,7 @@ const trunk = (scene, path, head) => scene.nodes.push({ id: "arrow", tone: "memo
 /** Words side by side around 0, in two lines at most: `[word, left, top, width]`. */
 function lay(text, room) {
   const words = text.split(" ");
-  const unit = Math.min(8, Math.max(5.6, room / (text.length + 0.3 * words.length + 1)));
+  const unit = Math.min(8, Math.max(5, room / (text.length + 0.3 * words.length + 1)));
   const lines = [[]];
   let used = 0;
   for (const word of words) {
@@ -335,52 +372,82 @@ function lay(text, room) {
   return { laid, unit, row: 20 + laid.at(-1)[2] };
 }
 
-/** Both towers, without what keeps each layer calm: norms, skips and sums are in the blocks. */
+const LANE = 8;
+const THIN = 13;
+
+function strip(column, id, up) {
+  rise(column, id, up);
+  column.y -= THIN;
+  const { scene, x, y, width } = column;
+  scene.nodes.push({ id, x, y, width, height: THIN, tone: "masked", lines: [scene.name(id)], bold: 0 });
+}
+
+/** A sublayer of the whole picture, with the words inside: the norm stands before it, or behind the sum. */
+function station(column, name, i, room, up = 9) {
+  const { scene, x, side, width, out, tone } = column;
+  const [norm, branch] = [`${side}.norm_${i}`, column.y - up + 8];
+  if (scene.pre) strip(column, norm, up);
+  column.y = box({ ...column, room }, `${side}.${name}`, tone, scene.pre ? 8 : up) - 16;
+  const { y } = column;
+  scene.nodes.push(
+    { id: `${side}.add_${i}`, x, y, width: 16, height: 16, tone: "plain", lines: ["+"], bold: 1 },
+    {
+      id: `${side}.skip_${i}`,
+      tone,
+      head: [x + out * 8, y + 8, out],
+      path: `M${x} ${branch}h${out * (width / 2 + LANE - 6)}q${out * 6} 0 ${out * 6} -6V${y + 14}q0 -6 ${-out * 6} -6H${x + out * 14}`,
+    },
+  );
+  if (!scene.pre) strip(column, norm, 8);
+}
+
+/** Both towers, the words inside the part that works on them. */
 function drawFull(scene) {
-  const gap = scene.narrow ? 26 : 60;
-  const width = Math.min((scene.width - gap - 14) / 2, 236);
-  scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, lay(text, width - 8)]));
+  const gap = scene.narrow ? 16 : 56;
+  const width = Math.min((scene.width - gap - 2 * LANE - 24) / 2, 232);
+  scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, lay(text, width - 6)]));
   scene.laid.arrow = scene.laid.source_ids; // the memory stays, and is read
   const [from, to] = ["source_ids", "target_ids"].map((id) => scene.laid[id].row);
-  const [row, rest] = [Math.max(from, to), to + 6];
+  const row = Math.max(from, to);
+  const name = scene.narrow ? 18 : 0; // on a phone words stand where the name stood
   const tower = (out) => {
-    const column = newColumn(scene, out, scene.width / 2 + (out * (gap + width)) / 2, width, 0, 14);
+    const column = newColumn(scene, out, scene.width / 2 + out * (gap / 2 + 6 + width / 2), width, 0, 12);
     const { x, side, seq } = column;
     box({ ...column, room: row - 1 }, `${seq}_ids`, "plain", 0);
     column.y = -row - 8;
     const half = { ...column, width: width / 2 - 4 };
-    box({ ...half, x: x + width / 4 + 2, y: column.y - 12 }, `${seq}_positions`, column.tone, 0);
-    column.y = box({ ...half, x: x - width / 4 - 2 }, `${seq}_embedding`, column.tone, 12);
+    box({ ...half, x: x + width / 4 + 8, y: column.y - 12 }, `${seq}_positions`, column.tone, 0);
+    column.y = box({ ...half, x: x - width / 4 - 8 }, `${seq}_embedding`, column.tone, 12);
     sum({ ...column, y: column.y + 1.5 }, `${seq}_add`);
-    rise(column, `${side}.self_attention`, row + 22);
+    wire(column, `${side}.self_attention`, `M${x} ${column.y + 1.5}v${-row - 5}`);
+    column.y -= row + 5;
     return column;
   };
   const [left, right] = [-1, 1].map(tower);
-  const foot = left.y + 16;
-  const hull = (column, y, { x, side } = column) =>
+  const foot = left.y;
+  const hull = (column, { x, y, side, out } = column) => {
     frame(
-      { ...column, y, width: width + 12 },
+      { ...column, x: x + (out * LANE) / 2, y: y - 6, width: width + 12 + LANE },
       side,
       foot,
-      [side, x - width / 4, foot - 5],
-      [`${scene.n_layers} layers`, x + width / 4, foot - 5],
+      [side, x - width / 4, foot + 15],
+      [`${scene.n_layers} layers`, x + width / 4, foot + 15],
     );
-  box(left, "encoder.self_attention", left.tone, 0);
-  box(left, "encoder.feed_forward", left.tone, 26);
-  hull(left, left.y - 8);
-  box({ ...left, room: from + 4 }, "memory", left.tone, 22);
-  box(right, "decoder.self_attention", right.tone, 0);
-  const y = box({ ...right, room: from + to + 30 }, "decoder.cross_attention", right.tone, rest);
-  right.y = y;
-  box(right, "decoder.feed_forward", right.tone, rest);
-  hull(right, right.y - rest);
-  box(right, "logits", right.tone, rest + 8);
-  box(right, "softmax", right.tone, rest);
-  trunk(scene, `M${left.x + width / 2} ${y + 21 + from / 2}H${right.x - width / 2 - 6}`, [
-    right.x - width / 2,
-    y + 21 + from / 2,
-    -1,
-  ]);
+    if (scene.pre) strip(column, `${side}.final_norm`, 13);
+  };
+  station(left, "self_attention", 1, from + 12, 16);
+  station(left, "feed_forward", 2, from);
+  hull(left);
+  const memory = box({ ...left, room: from }, "memory", left.tone, scene.pre ? 10 : 16);
+  station(right, "self_attention", 1, to + 12 - name, 16);
+  station(right, "cross_attention", 2, from + to + 17);
+  const gate = right.y + (scene.pre ? 36 : 57) + from / 2;
+  station(right, "feed_forward", 3, to - name);
+  hull(right);
+  right.y = box({ ...right, room: to - name }, "logits", right.tone, scene.pre ? 8 : 14);
+  box({ ...right, room: to - name }, "softmax", right.tone, 8);
+  const [edge, start] = [right.x - width / 2, left.x + width / 2];
+  trunk(scene, `M${start} ${memory + 20}H${(edge + start) / 2}V${gate}H${edge - 6}`, [edge, gate, -1]);
 }
 
 function drawLayer(scene, side) {
@@ -406,38 +473,58 @@ const tip = ([x, y, way, letter]) => [
 const colours = (tone) => `--c: var(--tt-${tone}, var(--tt-masked)); --l: var(--tt-${tone}-line, currentColor)`;
 
 /** A sentence: a chip for each word, around the point to which it is carried. */
-function paintWords([id, { laid, unit }]) {
+function paintWords(id, { laid, unit }, run) {
   const tone = /^(sou|a)/.test(id) ? "memory" : "decoder";
   return svg(
     "g",
     {
-      class: `words${id === "softmax" ? " out" : ""}`,
+      class: `words${id === "softmax" ? " out" : ""}${run ? " pick" : ""}`,
       "data-words": id,
       style: `--size: ${1.75 * unit}px; ${colours(tone)}`,
       "aria-hidden": "true",
     },
-    ...laid.flatMap(([text, x, y, width]) => [
-      svg("rect", { class: "shape", x, y, width, height: 20, rx: 6 }),
-      svg("text", { x: x + width / 2, y: y + 14.5, text }),
-    ]),
+    ...laid.map(([text, x, y, width], i) =>
+      svg(
+        "g",
+        { "data-word": i },
+        svg("rect", { class: "shape", x, y, width, height: 20, rx: 6 }),
+        svg("text", { x: x + width / 2, y: y + 14.5, text }),
+      ),
+    ),
   );
 }
 
-/** In the cross-attention, lines from each target word to each source word. */
-function webOf({ nodes, laid }) {
-  const { x, y, height } = nodes.find(({ id }) => id === "decoder.cross_attention");
-  const middles = (id) => laid[id].laid.map(([, left, , wide]) => x + left + wide / 2);
-  return middles("target_ids")
-    .flatMap((to) =>
-      middles("source_ids").map(
-        (from) => `M${to} ${y + height - laid.target_ids.row - 4}L${from} ${y + 20 + laid.arrow.row}`,
-      ),
-    )
-    .join("");
+/** Who looks where: an attention, whose words ask, which are asked, and at which step. */
+const LOOKS = [
+  ["encoder.self_attention", "source_ids", "source_ids", 3],
+  ["decoder.self_attention", "target_ids", "target_ids", 5],
+  ["decoder.cross_attention", "target_ids", "arrow", 6],
+];
+
+/** Lines from each word that asks to each that it may look at, as thick as the weight where it is known. */
+function webOf({ nodes, laid, run }, [id, asks, asked]) {
+  const { x, y, height } = nodes.find((node) => node.id === id);
+  const top = y + height - laid[asks].row - 4;
+  const middles = (name) => laid[name].laid.map(([, left, , wide]) => x + left + wide / 2);
+  const paths = middles(asks).flatMap((to, i) =>
+    middles(asked).flatMap((from, j) => {
+      if (id === "decoder.self_attention" && j > i) return [];
+      const weight = run?.weights[id][i][j];
+      const [lift, end] = asks === asked ? [22, top] : [0, y + 18 + laid.arrow.row];
+      const d = lift
+        ? i === j
+          ? `M${to} ${top}c-8 -14 8 -14 0 0`
+          : `M${to} ${top}Q${(to + from) / 2} ${top - lift} ${from} ${top}`
+        : `M${to} ${top}L${from} ${end}`;
+      return [svg("path", { d, "data-asks": i, style: run ? `--w: ${0.4 + 9 * weight}` : null })];
+    }),
+  );
+  return svg("g", { class: "web", "data-web": id }, ...paths);
 }
 
 function paintPart(scene, { id, x, y, width, height, tone, lines = [], bold, notes, head, path }, order) {
-  const text = (text, i) => svg("text", { class: i < bold ? "name" : "", x, y: y + 15 + 14 * i, text });
+  const first = y + (height < 17 ? height - 3.5 : 15);
+  const text = (text, i) => svg("text", { class: i < bold ? "name" : "", x, y: first + 14 * i, text });
   return svg(
     "g",
     {
@@ -462,7 +549,7 @@ function paintPart(scene, { id, x, y, width, height, tone, lines = [], bold, not
 /** The parts in the order of computing. */
 function paint(scene) {
   (scene.level === "full" ? drawFull : drawLayer)(scene, scene.level);
-  const top = Math.min(...scene.nodes.map(({ y }) => y ?? 0)) - (scene.laid ? scene.laid.softmax.row + 6 : 18);
+  const top = Math.min(...scene.nodes.map(({ y }) => y ?? 0)) - (scene.laid ? 2 : 18);
   const order = Object.keys(scene.parts);
   scene.nodes.sort((one, two) => order.indexOf(one.id) - order.indexOf(two.id));
   return svg(
@@ -481,8 +568,8 @@ function paint(scene) {
       ),
     ),
     ...scene.nodes.map((part, i) => paintPart(scene, part, i)),
-    ...Object.entries(scene.laid || {}).map(paintWords),
-    scene.laid ? svg("path", { class: "wire web", d: webOf(scene) }) : null,
+    ...Object.entries(scene.laid || {}).map(([id, words]) => paintWords(id, words, scene.run)),
+    ...(scene.laid ? LOOKS.map((look) => webOf(scene, look)) : []),
   );
 }
 
@@ -494,18 +581,19 @@ const lookAt = (levels, { level, pre }) =>
 
 const MET = "The two have met in one kind of box only, cross-attention: there the target asks and the source answers.";
 
-/** Where a sentence stands after each step: in these parts, or on top of them. */
-const UP = "source_ids source_ids source_embedding memory";
+/** In which part a sentence stands after each step. */
+const UP = "source_ids source_ids source_embedding encoder.self_attention memory";
 const WAYS = {
   source_ids: UP,
   arrow: `${UP} memory decoder.cross_attention`,
   target_ids:
-    "target_ids target_ids target_embedding target_embedding decoder.self_attention decoder.cross_attention " +
-    "decoder.feed_forward logits decoder.cross_attention",
+    "target_ids target_ids target_embedding target_embedding target_embedding decoder.self_attention " +
+    "decoder.cross_attention decoder.feed_forward logits decoder.cross_attention",
   softmax: "softmax",
 };
+const traitOf = (name) => (/get|max/.test(name) ? "target_word" : "source_word");
 
-function carry(picture, { nodes, laid }, step) {
+function carry(picture, { nodes, laid, run, narrow, step, ...scene }) {
   for (const group of picture.querySelectorAll("[data-words]")) {
     const name = group.dataset.words;
     const way = WAYS[name].split(" ");
@@ -513,13 +601,79 @@ function carry(picture, { nodes, laid }, step) {
     const { y, height } = nodes.find((node) => node.id === id);
     const { x } = nodes.find((node) => node.id === id.replace("embedding", "ids")); // the column's middle
     const { row } = laid[name];
-    const inside = /ids|memory|cross/.test(id);
-    const top = inside ? (height > 60 && name === "arrow" ? 20 : height - row - 4) : -row - 4;
+    const top = /embed/.test(id) ? -row - 4 : name === "arrow" && /cross/.test(id) ? 20 : height - row - 4;
     group.style.transform = `translate(${x}px, ${y + top}px)`;
-    group.classList.toggle("met", step > 4 && /get|max/.test(name));
-    group.classList.toggle("gone", name === "softmax" && step < 8);
+    const { classList } = picture.querySelector(`[data-id="${id}"]`);
+    if (name === "target_ids") picture.querySelectorAll(".told").forEach((part) => part.classList.remove("told"));
+    if (narrow && /der\.(self|feed)|logits|softmax/.test(id) && name[0] !== "a")
+      classList.toggle("told", name !== "softmax" || step > 8);
+    group.classList.toggle("met", step > 5 && /get|max/.test(name));
+    group.classList.toggle("gone", name === "softmax" && step < 9);
+    for (const word of group.children)
+      word.classList.toggle("on", !!run && +word.dataset.word === scene[traitOf(name)]);
   }
-  picture.querySelector(".web")?.classList.toggle("gone", step !== 5 && step < 8);
+  for (const [id, asks, , at] of LOOKS) {
+    const web = picture.querySelector(`[data-web="${id}"]`);
+    web.classList.toggle("gone", step !== at && (at < 6 || step < 9));
+    for (const path of web.children)
+      path.classList.toggle("other", !!run && +path.dataset.asks !== scene[traitOf(asks)]);
+  }
+}
+
+/** The numbers of a step, for the words that are picked: `[a sentence, what is drawn below it]`. */
+function numbersOf({ run, sizes, n_layers, step, ...scene }) {
+  const [i, j] = [scene.source_word, scene.target_word];
+  const [read, written] = [`“${run.tokens[i]}”`, `“${run.target[j]}”`];
+  const strips = (id, k, tone) => {
+    const numbers = run.vectors[id][k];
+    const most = Math.max(...numbers.map(Math.abs));
+    const cells = numbers.map((x) => make("i", { style: `--v: ${x / most}` }));
+    const few = numbers.slice(0, 3).map((x) => formatNumber(x, 2));
+    return [
+      make("div", { class: "strip", style: colours(tone), "aria-hidden": "true" }, ...cells),
+      make("span", {
+        text: `${few.join(", ")}, …: ${sizes.d_model} numbers, together ${formatNumber(run.lengths[id][k], 1)} long.`,
+      }),
+    ];
+  };
+  const chart = (rows, decimals, colour) => {
+    const most = Math.max(...rows.map(([, value]) => value));
+    const list = bars();
+    return list.show(
+      rows.map(([label, value]) => ({ label, share: value / most, text: formatNumber(value, decimals), colour })),
+    );
+  };
+  const last = `In the last of ${n_layers} layers, the mean of ${sizes.heads} heads:`;
+  const looks = (id, k, keys) =>
+    chart(
+      keys.map((key, at) => [key, run.weights[id][k][at]]),
+      3,
+      "weights",
+    );
+  const best = (at) => run.best[j].map((row) => [row[0], row[at]]);
+  return [
+    [
+      `${read} is row ${formatCount(run.ids[0][i])} of the table’s ${formatCount(sizes.vocab_size)}, ` +
+        `${written} is row ${formatCount(run.ids[1][j])}.`,
+    ],
+    [`${read} has become a vector, and so has every word:`, ...strips("source_add", i, "memory")],
+    [`${last} where ${read} looks. It adds up to 1.`, looks("encoder.self_attention", i, run.tokens)],
+    [`${read} has heard the others, and leaves as a note:`, ...strips("memory", i, "memory")],
+    [
+      `${last} where ${written} looks. It adds up to 1.`,
+      looks("decoder.self_attention", j, run.target.slice(0, j + 1)),
+    ],
+    [`${last} what ${written} asks. It adds up to 1.`, looks("decoder.cross_attention", j, run.tokens)],
+    [
+      `${written} alone goes through both maps; what comes out is added to it:`,
+      ...strips("decoder.feed_forward", j, "decoder"),
+    ],
+    [
+      `${written} gets a number for each of ${formatCount(sizes.vocab_size)} tokens. The largest:`,
+      chart(best(1), 2, "decoder"),
+    ],
+    [`After ${written} the most probable is “${run.next[j]}”: it is written.`, chart(best(2), 3, "decoder")],
+  ][step - 1];
 }
 
 function mark(picture, { steps, step, selected }) {
@@ -542,7 +696,7 @@ function render({ model, el }) {
     question: "",
     invite:
       start.level === "full"
-        ? "Press Play and follow the words: in which box do the two sentences meet? Or tap a part."
+        ? "Press Play and follow the words, or tap a word or a part."
         : lookAt(levels, { level: start.level, pre: start.norm === "pre" }),
     onReset: () => {
       controls.step.pause();
@@ -571,16 +725,34 @@ function render({ model, el }) {
     (row) => find("row", row),
     () => ({ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 0 }),
   );
+  const picked = (target) => {
+    const { dataset, parentNode } = target.closest("[data-id], [data-word]");
+    return dataset.id ? { selected: dataset.id } : { [traitOf(parentNode.dataset.words)]: +dataset.word };
+  };
   const pick = (event) => {
-    const id = event.target.closest("[data-id]")?.dataset.id;
+    const { id, word } = event.target.closest("[data-id], .pick [data-word]")?.dataset || {};
+    if (word) return set(picked(event.target));
+    const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "Enter" && levels[id]) go(id);
-    else if (id && !event.key && id !== model.get("selected")) set({ selected: id });
+    else if (along && painted?.run) {
+      // The words of the side that works: the decoder's from the step at which it begins.
+      const [trait, words] = model.get("step") > 4 ? ["target_word", "target"] : ["source_word", "tokens"];
+      const to = model.get(trait) + along;
+      if (painted.run[words][to]) set({ [trait]: to });
+    } else if (id && !event.key && id !== model.get("selected")) set({ selected: id });
   };
   for (const kind of ["focusin", "click", "keydown"]) picture.addEventListener(kind, pick);
-  let [drawn, painted] = ["", null];
+  // Pointing shows what tapping keeps.
+  preview(picture, (event) => {
+    under = event?.target.closest("[data-id], .pick [data-word]");
+    if (under) card.root.dataset.acted = "1";
+    update();
+  });
+  let [drawn, painted, under] = ["", null, null];
   const update = () => {
     const seen = picture.clientWidth || 320;
     const scene = newScene(model, model.get("level") === "full" && seen > 460 ? seen / 1.2 : seen);
+    if (under?.isConnected) Object.assign(scene, picked(under));
     const now = `${scene.width},${TRAITS.slice(1, 6).map((name) => scene[name])}`;
     if (now !== drawn) {
       const focused = picture.contains(card.root.getRootNode().activeElement);
@@ -595,29 +767,29 @@ function render({ model, el }) {
     card.root.querySelector(".tt-question").textContent =
       scene.level === "full" ? "Where do the two sentences meet?" : "What happens in here?";
     mark(picture, scene);
-    if (painted.laid) carry(picture, painted, scene.step);
+    if (painted.laid) carry(picture, { ...scene, nodes: painted.nodes, laid: painted.laid });
     for (const [name, control] of Object.entries(controls)) control.set(scene[name]);
     const full = scene.level === "full";
     controls.norm.node.hidden = full;
     controls.step.node.hidden = !full;
     const [title, made] = (full && steps[scene.step - 1]) || [];
     const words = scene.selected ? scene.words(scene.selected) : [lookAt(levels, scene)];
-    const goes = made?.at(-1) === scene.selected; // it is the step that is told
-    const about = goes
-      ? [`${title}.`, scene.step === steps.length ? MET : words[1].split(/(?<=\.) /)[0]]
-      : words.slice(0, 2);
     const line = (text) => make("span", { text });
     const look = (label, level) => button({ label, onClick: () => go(level) });
+    const goes = made?.at(-1) === scene.selected; // it is the step that is told
+    const end = scene.step === steps.length;
+    let about = goes ? [`${title}.`, end ? MET : words[1].split(/(?<=\.) /)[0]] : words;
+    if (goes && scene.run) about = [`${title}.`, ...numbersOf(scene), end ? `${MET.split(":")[0]}.` : null];
     card.find(
-      ...about.map(line),
-      goes || !scene.selected
-        ? null
-        : make("details", {}, make("summary", { text: "Sizes" }), ...words.slice(2).filter(Boolean).map(line)),
+      ...about.filter(Boolean).map((part) => (part.nodeType ? part : line(part))),
       !goes && levels[scene.selected] && scene.selected !== scene.level ? look("Look inside", scene.selected) : null,
       full ? null : look("Back to the whole", "full"),
     );
   };
-  const stop = onTraits(model, TRAITS, update);
+  const stop = onTraits(model, TRAITS, () => {
+    under = null; // what was done counts, wherever the mouse rests
+    update();
+  });
   const watcher = new ResizeObserver(update);
   watcher.observe(picture);
   update();

@@ -1,7 +1,7 @@
-// The causal mask grows with every generated token and old rows stay; without a mask old rows
-// change.
+// The causal mask in writing: it grows with every token and old rows stay, without a mask old rows
+// change. And in training: all rows at once, each with what it has to say.
 import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
-import { button } from "./controls.js";
+import { button, choice, toggle } from "./controls.js";
 import { matrix } from "./drawing.js";
 
 const CSS = css`
@@ -43,6 +43,9 @@ const CSS = css`
     .tt-finding {
       min-height: 5.8em;
     }
+  }
+  .tt-matrix td.answer {
+    background: color-mix(in srgb, var(--tt-loss) 45%, var(--tt-page));
   }
   /* The reader says first which old rows will change. */
   .tt-card:not([data-told]) :is(.verdict, .tt-found) {
@@ -117,13 +120,44 @@ function drawTable(model, causal, length, ended, guesses, onGuess) {
   return { node: grid.node, right };
 }
 
+/** A training: rows are what has to be said, columns what is read; an answer that is read stands out. */
+function drawTraining(model, onPick) {
+  const [tokens, labels, shifted] = [model.get("tokens"), model.get("labels"), model.get("shifted")];
+  const input = shifted ? tokens : labels;
+  const grid = matrix({
+    label: "Rows are what has to be said, columns what is read.",
+    corner: ["says ↓", "reads →"],
+    columns: input,
+    rows: labels,
+    onSelect: (row) => row >= 0 && onPick(row),
+  });
+  grid.fill((i, j) => ({
+    hatch: j > i,
+    text: j > i ? "" : "✓",
+    level: 0.35,
+    colour: "decoder",
+    label: `${labels[i]} from ${input[j]}: ${j > i ? "masked" : "read"}`,
+  }));
+  if (!shifted) labels.forEach((_, i) => grid.cellAt(i, i).classList.add("answer"));
+  grid.mark(model.get("position"), -1);
+  return grid.node;
+}
+
+const ASKS = {
+  writing: [
+    "A new word: which old rows change?",
+    "Tap the rows that will change, in both tables. Then press Generate.",
+  ],
+  training: ["Why is the decoder’s input shifted by one?", "Take the shift away: where does each answer stand then?"],
+};
+
 function render({ model, el }) {
-  const initial = { shown: model.get("shown") };
+  const initial = Object.fromEntries(["shown", "view", "shifted", "position"].map((name) => [name, model.get(name)]));
   const go = (values) => setTraits(model, values);
   const card = openCard(el, {
     label: "Causal mask",
-    question: "A new word: which old rows change?",
-    invite: "Tap the rows that will change, in both tables. Then press Generate.",
+    question: "",
+    invite: "",
     onReset: () => {
       ask();
       guesses.clear();
@@ -157,10 +191,46 @@ function render({ model, el }) {
   };
   const generate = button({ label: "Generate", onClick: () => step(1) });
   const back = button({ label: "Back", onClick: () => step(-1) });
+  const view = choice({
+    name: "The mask in",
+    options: ["writing", "training"].map((name) => [name, name]),
+    onChange: (view) => {
+      guesses.clear();
+      ask();
+      go({ view });
+    },
+  });
+  const shift = toggle({ label: "shift the input", onChange: (shifted) => go({ shifted }) });
   card.stage.append(views);
-  card.controls.append(generate, back);
+  card.controls.append(view.node, generate, back, shift.node);
+  const drawLesson = () => {
+    const [position, shifted] = [model.get("position"), model.get("shifted")];
+    const focused = views.contains(card.root.getRootNode().activeElement);
+    refill(
+      views,
+      drawTraining(model, (row) => row !== model.get("position") && go({ position: row })),
+    );
+    if (focused) views.querySelector(`[data-row="${position}"][data-column="-1"]`).focus();
+    const labels = model.get("labels");
+    const seen = (shifted ? model.get("tokens") : labels).slice(0, position + 1).join(" ");
+    card.caption.textContent = "✓: read; hatched: masked. Tap another row.";
+    card.root.dataset.told = 1;
+    card.find(
+      `It reads “${seen}” and has to say “${labels[position]}”` +
+        (shifted ? ", which it has not seen." : ": it learns to copy. When it writes alone, nothing is there to copy."),
+    );
+  };
 
   const draw = () => {
+    const teaches = model.get("view") === "training";
+    const [question, invite] = ASKS[model.get("view")];
+    card.root.querySelector(".tt-question").textContent = question;
+    card.root.querySelector(".tt-invite").textContent = invite;
+    view.set(model.get("view"));
+    shift.set(model.get("shifted"));
+    generate.hidden = back.hidden = teaches;
+    shift.node.hidden = !teaches;
+    if (teaches) return drawLesson();
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
     const length = Math.min(shown, tokens.length);
     const ended = shown > length;
@@ -179,7 +249,7 @@ function render({ model, el }) {
             "mask each gives the new word a share: all are computed again.",
     );
   };
-  const stop = onTraits(model, ["tokens", "scores", "shown", "end_mark", "total"], draw);
+  const stop = onTraits(model, ["tokens", "scores", "shown", "end_mark", "total", "view", "shifted", "position"], draw);
   draw();
   return () => {
     stop();

@@ -1,5 +1,5 @@
 // All words become equal: the words of a sentence as dots that fall together, or stay apart, layer by layer.
-import { player, slider, toggle } from "./controls.js";
+import { slider, toggle } from "./controls.js";
 import { css, formatNumber, moveOnce, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
@@ -124,10 +124,7 @@ function render({ model, el }) {
     label: "All words become equal",
     question: "How deep can words go and stay different?",
     invite: "Drag the depth. Which of the two keeps the words apart: skips, or feed-forward networks?",
-    onReset: () => {
-      playing.pause();
-      set(initial);
-    },
+    onReset: () => set(initial),
     css: CSS,
   });
   const picture = stage({
@@ -152,27 +149,18 @@ function render({ model, el }) {
     max: n,
     step: 1,
     format: String,
-    onInput: (value) => {
-      playing.pause();
-      set({ depth: value });
-    },
-  });
-  const playing = player({
-    count: () => n + 1,
-    seconds: 0.5,
-    bare: true,
-    onStep: (value) => set({ depth: value }),
+    plays: 0.5,
+    onInput: (value) => set({ depth: value }),
   });
   const skips = toggle({ label: "skips", onChange: (value) => set({ skips: value }) });
   const networks = toggle({ label: "feed-forward networks", onChange: (value) => set({ networks: value }) });
   card.stage.append(picture.node);
-  card.controls.append(depth.node, playing.node, skips.node, networks.node);
+  card.controls.append(depth.node, skips.node, networks.node);
   card.caption.textContent =
     "Dots: the words of a sentence in fresh layers, untrained, in the plane where they differ most. Dashed: the other three stacks.";
   const draw = () => {
     const [at, name] = [get("depth"), run()];
     depth.set(at);
-    playing.set(at);
     skips.set(get("skips"));
     networks.set(get("networks"));
     picture.show({ depth: at, spread: get("spreads")[name][at], places: get("places")[name][at] });
@@ -181,7 +169,6 @@ function render({ model, el }) {
   const stops = [
     onTraits(model, changes, draw),
     moveOnce(card, model, { depth: Math.min(initial.depth + 2, n) }),
-    playing.close,
     picture.close,
     card.close,
   ];

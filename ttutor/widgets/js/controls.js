@@ -207,7 +207,7 @@ SHARED_CSS.push(css`
 
 /**
  * A labelled slider. `format(value)` writes the value; sliders over powers keep the exponent and
- * format the power.
+ * format the power. A slider that `plays`, a step in so many seconds, has a button for it.
  */
 export function slider({
   label,
@@ -216,13 +216,16 @@ export function slider({
   step,
   decimals = 1,
   format = (value) => formatNumber(value, decimals),
+  plays,
   onInput,
 }) {
   const id = uniqueId("tt-slider");
   const input = make("input", { id, type: "range", min, max, step });
   const output = make("output", { for: id });
+  const playing = plays && player({ count: () => +input.max + 1, seconds: plays, bare: true, onStep: onInput });
   const set = (value) => {
     input.value = value;
+    playing?.set(value);
     output.textContent = format(value);
     input.setAttribute("aria-valuetext", output.textContent);
   };
@@ -231,7 +234,7 @@ export function slider({
     onInput(Number(input.value));
   });
   return {
-    node: make("div", { class: "tt-slider" }, make("label", { for: id, text: label }), input, output),
+    node: make("div", { class: "tt-slider" }, make("label", { for: id, text: label }), input, output, playing?.node),
     set,
     input,
   };
@@ -301,12 +304,14 @@ export function select({ label, options, onChange }) {
 /**
  * Buttons to go back, play and go on over the steps 0 to `count() - 1`. The explorer keeps the step
  * (a trait): `onStep(step)` asks for another, `set(step)` shows the one that stands. `describe(step)`
- * names a step; `bare` leaves only the button to play, for use beside a slider. Call `pause()` when the card is reset and `close()` when the view goes.
+ * names a step; `bare` leaves only the button to play, for use beside a slider. A step that somebody else has set ends the
+ * playing, and so does `pause()`; call `close()` when the view goes.
  */
 export function player({ count, onStep, describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1, bare }) {
   let step = 0;
   let timer = 0;
-  const go = (to) => onStep(Math.min(Math.max(to, 0), count() - 1));
+  let asked = 0;
+  const go = (to) => onStep((asked = Math.min(Math.max(to, 0), count() - 1)));
   const pause = () => {
     clearInterval(timer);
     timer = 0;
@@ -318,6 +323,7 @@ export function player({ count, onStep, describe = (step) => `step ${step + 1} o
   };
   const play = () => {
     if (step >= count() - 1) go(0);
+    asked = step;
     timer = setInterval(tick, 1000 * seconds);
     show();
   };
@@ -346,7 +352,7 @@ export function player({ count, onStep, describe = (step) => `step ${step + 1} o
     ),
     set: (value) => {
       step = value;
-      if (timer && step >= count() - 1) pause();
+      if (timer && (step !== asked || step >= count() - 1)) pause();
       else show();
     },
     pause,

@@ -419,3 +419,23 @@ export function onTraits(model, names, draw) {
     for (const name of names) model.off(`change:${name}`, draw);
   };
 }
+
+/**
+ * A word that is picked here is picked in all figures of the page with the same tokens. `of` reads the
+ * word's place from the trait, and `as` gives the traits in which it is picked.
+ */
+export function shareWord(model, trait, of, as) {
+  let heard = false;
+  const mine = () => [model.get("tokens").join(" "), of(model.get(trait))];
+  const tell = () => heard || document.dispatchEvent(new CustomEvent("tt-word", { detail: mine() }));
+  const hear = ({ detail: [sentence, word] }) => {
+    const [own, picked] = mine();
+    if (sentence !== own || word === picked || !(word >= 0)) return;
+    heard = true;
+    setTraits(model, as(word));
+    heard = false;
+  };
+  const stop = onTraits(model, [trait], tell);
+  document.addEventListener("tt-word", hear);
+  return () => (stop(), document.removeEventListener("tt-word", hear));
+}

@@ -180,7 +180,7 @@ SHARED_CSS.push(css`
  * `--tt-<colour>` (weights when left out), masked, words for a screen reader, the number.
  * `mark(row, column)` outlines a cell, its row and its column.
  */
-export function matrix({ label, rows, columns, corner = ["", ""], caption, side, onSelect = () => {} }) {
+export function matrix({ label, rows, columns, corner = ["", ""], caption, side, onSelect = () => {}, onPreview }) {
   const tall = columns.length > 12 || columns.some((token) => token.length > 5);
   const span = (text) => make("span", { class: "token", text });
   const at = (row, column) => ({ tabindex: -1, "data-row": row, "data-column": column });
@@ -230,6 +230,7 @@ export function matrix({ label, rows, columns, corner = ["", ""], caption, side,
   };
   for (const kind of ["focusin", "click"])
     node.addEventListener(kind, (event) => place(event) && onSelect(...place(event), event));
+  if (onPreview) preview(node, (event) => (event ? place(event) && onPreview(...place(event)) : onPreview()));
   node.addEventListener("keydown", (event) => {
     if (!["Enter", " "].includes(event.key) || !place(event)) return;
     event.preventDefault();
@@ -261,6 +262,19 @@ export function matrix({ label, rows, columns, corner = ["", ""], caption, side,
     heads.forEach((th, j) => th.classList.toggle("column-on", j === column));
   };
   return { node, fill, mark, cellAt };
+}
+
+/**
+ * Tell what the mouse points at in here, and with nothing when it leaves: pointing shows what a click keeps. A
+ * page that scrolls under a mouse at rest tells nothing.
+ */
+export function preview(node, tell) {
+  let under = null;
+  node.addEventListener("pointermove", (event) => {
+    const { pointerType, target, movementX, movementY } = event;
+    if (pointerType === "mouse" && target !== under && (movementX || movementY)) tell(event, (under = target));
+  });
+  node.addEventListener("pointerleave", () => under && tell((under = undefined)));
 }
 
 /**

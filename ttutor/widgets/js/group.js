@@ -129,6 +129,7 @@ function render({ model, el }) {
     max: steps.length - 1,
     step: 1,
     format: (stop) => String(steps[stop]),
+    plays: 0.3,
     onInput: (stop) => set({ stop }),
   });
   const verifier = choice({

@@ -1,6 +1,6 @@
 // A translator learns: one training, step by step. The loss falls, lines of attention gather, and
 // guesses become words of a translation.
-import { player, slider } from "./controls.js";
+import { slider } from "./controls.js";
 import { css, formatNumber, make, moveOnce, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
@@ -215,10 +215,7 @@ function render({ model, el }) {
     label: "A translator learns",
     question: "What does a translator learn first?",
     invite: "Drag the step to where it looks at the right word, and still says a wrong one.",
-    onReset: () => {
-      playing.pause();
-      set(initial);
-    },
+    onReset: () => set(initial),
     css: CSS,
   });
   const sentence = 24 + rows * ROW;
@@ -242,27 +239,18 @@ function render({ model, el }) {
     max: steps.length - 1,
     step: 1,
     format: (stop) => String(steps[stop]),
-    onInput: (stop) => {
-      playing.pause();
-      set({ stop });
-    },
-  });
-  const playing = player({
-    count: () => steps.length,
-    seconds: 0.3,
-    bare: true,
-    onStep: (stop) => set({ stop }),
+    plays: 0.3,
+    onInput: (stop) => set({ stop }),
   });
   const alone = make("p", { class: "alone" });
   card.stage.append(picture.node, alone);
-  card.controls.append(step.node, playing.node);
+  card.controls.append(step.node);
   card.caption.textContent =
     "Lines: attention, all heads. A box fills with the probability of its word after the right ones.";
   card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
   const draw = () => {
     const stop = get("stop");
     step.set(stop);
-    playing.set(stop);
     picture.show({ stop, weights: given.weights[stop], chances: given.chances[stop] });
     alone.textContent = `On its own: ${given.written[stop] || "–"}`;
     card.find(findingOf(given, stop));
@@ -270,7 +258,6 @@ function render({ model, el }) {
   const stops = [
     onTraits(model, ["stop"], draw),
     moveOnce(card, model, { stop: Math.min(initial.stop + 1, steps.length - 1) }),
-    playing.close,
     picture.close,
     card.close,
   ];

@@ -145,6 +145,7 @@ function render({ model, el }) {
     max: top,
     step: 1,
     format: (depth) => `${layers[depth]} of ${layers[top]}`,
+    plays: 1,
     onInput: (depth) => set({ depth }),
   });
   const gap = make("b", { class: "gap" }); // the sentence goes on with what stands here
@@ -174,7 +175,8 @@ function render({ model, el }) {
 /** The best guess at this rung, and since when it is of the kind that the last layer gives. */
 function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   const best = guesses[depth][0];
-  if (!layers[depth] && best === word) return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
+  if (!layers[depth] && best === word)
+    return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
   const here = `${layers[depth] ? `After layer ${layers[depth]}` : "Before the first layer"}: “${best}”.`;
   const kind = groups.findIndex((_, group) => shares.at(-1)[group] > SURE);
   const last = guesses.at(-1)[0];

@@ -161,6 +161,7 @@ function render({ model, el }) {
     max: 1,
     step: 1,
     format: (step) => `${step} of ${steps.length - 1}`,
+    plays: 0.3,
     onInput: (step) => set({ step }),
   });
   card.stage.append(picture.node);

@@ -71,7 +71,20 @@
     }
   }
 
-  const mountAll = () => document.querySelectorAll("[data-explorer]").forEach(mount);
+  /** How far a place is from what is seen, in pixels. */
+  function distance(place) {
+    const { top, bottom } = place.getBoundingClientRect();
+    return Math.max(top - innerHeight, -bottom, 0);
+  }
+
+  /** What is near the screen at once, nearest first; the rest when the page has nothing else to do. */
+  async function mountAll() {
+    const places = [...document.querySelectorAll("[data-explorer]")].map((place) => [distance(place), place]);
+    for (const [far, place] of places.sort((one, other) => one[0] - other[0])) {
+      if (far > innerHeight) await new Promise((done) => (globalThis.requestIdleCallback || setTimeout)(done));
+      mount(place);
+    }
+  }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);
   else mountAll();
 })();

@@ -1,8 +1,9 @@
 // An RNN and a Transformer work on one sentence, one dependent step at a time: a cell lights up as
-// soon as all that it needs is done.
-import { choice, slider } from "./controls.js";
-import { css, moveOnce, onTraits, openCard, setTraits } from "./core.js";
-import { stage } from "./drawing.js";
+// soon as all that it needs is done. And who hears whom in any network: a word of the sentence speaks;
+// arcs and discs show who hears it, and how far each moves.
+import { choice, select, slider } from "./controls.js";
+import { css, moveOnce, onTraits, openCard, setTraits, shareWord } from "./core.js";
+import { preview, stage } from "./drawing.js";
 
 const CSS = css`
   .cell {
@@ -18,8 +19,34 @@ const CSS = css`
     fill: none;
     stroke: currentColor;
   }
+  .wire {
+    fill: none;
+    stroke: var(--tt-loss-line);
+    stroke-linecap: round;
+  }
+  .moved {
+    fill: var(--tt-loss);
+    stroke: var(--tt-page);
+    stroke-width: 2;
+  }
+  .never {
+    fill: var(--tt-page);
+    stroke: var(--tt-masked-line);
+    stroke-dasharray: 3 3;
+  }
+  .on {
+    fill: color-mix(in srgb, var(--tt-loss) 16%, transparent);
+    stroke: var(--tt-loss-line);
+    stroke-width: 2;
+  }
+  .place {
+    fill: transparent;
+  }
   .tt-picture text {
     font-size: 0.9375rem;
+  }
+  .tt[data-hears] .tt-picture text {
+    font-size: clamp(0.9375rem, 2.7cqi, 1.25rem);
   }
   .tt-picture .name {
     font-weight: 600;
@@ -115,14 +142,115 @@ function lane(rnn, top, state, tick, width) {
   ];
 }
 
+/** Who speaks, how far each word moves, and whether it is handed on. */
+function heardIn(model, pointed) {
+  const [tokens, names, maps, shown, selected] = "tokens names maps shown selected"
+    .split(" ")
+    .map((name) => model.get(name));
+  const table = maps[names.indexOf(shown)] || maps[0];
+  const at = pointed ?? selected;
+  return {
+    ...{ tokens, shown, at },
+    isChain: /recurrent|RNN|GRU|LSTM/.test(shown),
+    sizes: table.map((line) => line[at]),
+    most: Math.max(...table.flat()) || 1,
+  };
+}
+
+/** Who hears best, and why far words do or do not. */
+function describeHeard({ tokens, sizes, at, shown, isChain }) {
+  const who = `“${tokens[at]}”`;
+  const heard = sizes.map((size, i) => (i === at ? 0 : size));
+  const best = heard.indexOf(Math.max(...heard));
+  const deaf = sizes.includes(0) ? " Dashed words never hear it." : "";
+  if (!heard[best]) return `Nobody else hears ${who}.`;
+  const after = sizes.slice(at);
+  if (isChain && after.every((size, i) => !i || size < after[i - 1]))
+    return `Each word passes ${who} on to the next, so it fades.${deaf}`;
+  const apart = Math.abs(best - at);
+  return `“${tokens[best]}”, ${apart > 1 ? `${apart} words away` : "next to it"}, hears ${who} best${
+    apart > 1 && !isChain && !/convolution|layers/.test(shown) ? ": nobody has to pass it on" : ""
+  }.${deaf}`;
+}
+
+/** The words; above them discs, as large as what they hear; and the way there: hop by hop, or in one leap. */
+function drawMap({ shares, from }, width, { tokens, sizes, at, isChain }, pick) {
+  const slot = width / tokens.length;
+  const x = (i) => (i + 0.5) * slot;
+  const most = Math.min(0.46 * slot, 40);
+  const fit = Math.max(2, Math.floor(slot / 8));
+  const [floor, foot] = [166, 234];
+  return [
+    ...sizes.map((size, i) => {
+      const start = x(isChain ? i - 1 : from);
+      const tall = 46 + 0.34 * Math.abs(x(i) - start);
+      return (
+        size > 0 &&
+        i !== at && [
+          `wire${i}`,
+          "path",
+          {
+            class: "wire",
+            d: `M${start} ${floor}Q${(start + x(i)) / 2} ${floor - Math.min(tall, 150) * 2} ${x(i)} ${floor}`,
+            "stroke-width": 1 + 9 * shares[i],
+            "stroke-opacity": 0.3 + 0.6 * shares[i],
+          },
+        ]
+      );
+    }),
+    ["on", "rect", { class: "on", x: x(from) - slot / 2 + 1, y: foot - 21, width: slot - 2, height: 30, rx: 6 }],
+    ...tokens.flatMap((token, i) => [
+      [
+        `node${i}`,
+        "circle",
+        {
+          class: sizes[i] ? "moved" : "never",
+          "data-value": sizes[i].toFixed(9),
+          cx: x(i),
+          cy: floor,
+          r: sizes[i] ? Math.max(most * Math.sqrt(shares[i]), 2) : Math.min(9, most),
+        },
+      ],
+      [
+        `word${i}`,
+        "text",
+        {
+          x: x(i),
+          y: foot,
+          "text-anchor": "middle",
+          text: token.length > fit ? `${token.slice(0, fit - 1)}…` : token,
+        },
+      ],
+      [
+        `pick${i}`,
+        "rect",
+        {
+          class: "place",
+          x: x(i) - slot / 2,
+          y: 120,
+          width: slot,
+          height: 128,
+          press: () => pick(i),
+          "aria-label": `nudge ${token}`,
+        },
+      ],
+    ]),
+  ];
+}
+
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
-  const initial = { generating: get("generating"), tick: get("tick") };
+  const traits = ["generating", "tick", "hearing", "shown", "selected"];
+  const initial = Object.fromEntries(traits.map((name) => [name, get(name)]));
+  const names = get("names");
+  let [heard, pointed] = [null, null];
   const card = openCard(el, {
     label: "Sequential or parallel",
-    question: "Who has to wait for whom?",
-    invite: "Guess how many steps each needs, then drag. And if they write instead of read?",
+    question: "",
+    invite: get("hearing")
+      ? `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${get("tokens")[0]}” well?`
+      : "Guess how many steps each needs, then drag. And if they write instead of read?",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -133,15 +261,16 @@ function render({ model, el }) {
   });
   const height = ROW * get("n_layers") + 34 + FLOOR;
   const picture = stage({
-    label: "The cells of an RNN and of a Transformer, lit when they have run",
+    label: "A sentence; above it cells that have run, or how far each word moves when one of them is nudged",
     height: (width) => {
+      if (heard) return 250;
       const long = get("tokens").some((token) => 8 * token.length * get("tokens").length > width);
       return 2 * (height + (long ? 30 : 0));
     },
-    draw: ({ tick }, width, tall) => [
-      ...lane(true, 8, stateOf(), tick, width),
-      ...lane(false, tall / 2 + 8, stateOf(), tick, width),
-    ],
+    draw: ({ tick, ...hears }, width, tall) =>
+      heard
+        ? drawMap(hears, width, heard, (selected) => set({ selected }))
+        : [...lane(true, 8, stateOf(), tick, width), ...lane(false, tall / 2 + 8, stateOf(), tick, width)],
   });
   const step = slider({
     label: "Step",
@@ -149,31 +278,65 @@ function render({ model, el }) {
     max: Math.max(...endsOf(stateOf())),
     step: 1,
     format: String,
+    plays: 0.5,
     onInput: (tick) => set({ tick }),
   });
   const mode = choice({
     name: "What is computed",
-    options: [
-      [false, "Reading"],
-      [true, "Writing"],
-    ],
-    onChange: (generating) => set({ generating, tick: 0 }),
+    options: [[false, "Reading"], [true, "Writing"], ...(names.length ? [["hearing", "Who hears whom"]] : [])],
+    onChange: (mode) => set(mode === "hearing" ? { hearing: true } : { hearing: false, generating: mode, tick: 0 }),
+  });
+  const isShort = names.join("").length < 48;
+  const list = (isShort ? choice : select)({
+    ...(isShort ? { name: "Network" } : { label: "Network" }),
+    options: names.map((name) => [name, name]),
+    onChange: (shown) => set({ shown }),
+  });
+  preview(picture.node, (event) => {
+    pointed = heard && event?.target.dataset.key?.match(/^pick(\d+)$/)?.[1];
+    if (heard) draw();
   });
   card.stage.append(picture.node);
-  card.controls.append(step.node, mode.node);
-  card.caption.textContent = "Dashed: to come. Strong: works in this step. Pale: done.";
+  card.controls.append(step.node, mode.node, list.node);
+  const drawHeard = () => {
+    list.set(heard.shown);
+    const shares = heard.sizes.map((size) => size / heard.most);
+    picture.show({ tick: get("tick"), shares, from: heard.at });
+    card.find(describeHeard(heard));
+    const [total, { length }] = [get("total"), heard.tokens];
+    card.caption.textContent =
+      "Disc: how far the word moves when the framed one is nudged. Dashed: never, however hard." +
+      (total > length ? ` Only the first ${length} of ${total} tokens.` : "");
+  };
   const draw = () => {
     const state = stateOf();
+    heard = get("hearing") ? heardIn(model, pointed ? +pointed : undefined) : null;
+    if (pointed) card.root.dataset.acted = "1";
+    card.root.toggleAttribute("data-hears", !!heard);
+    card.root.querySelector(".tt-question").textContent = heard ? "Who hears whom?" : "Who has to wait for whom?";
+    step.node.hidden = !!heard;
+    list.node.hidden = !heard;
+    mode.set(heard ? "hearing" : get("generating"));
+    if (heard) return drawHeard();
+    card.caption.textContent = "Dashed: to come. Strong: works in this step. Pale: done.";
     const [rnn, transformer] = endsOf(state);
     step.input.max = rnn;
     step.set(get("tick"));
-    mode.set(get("generating"));
     picture.show({ tick: get("tick") });
     card.find(findingOf(get("tick"), rnn, transformer, state.generating));
   };
   const stops = [
-    onTraits(model, ["generating", "tick"], draw),
-    moveOnce(card, model, { tick: initial.tick ? initial.tick - 1 : 1 }),
+    onTraits(model, traits, () => {
+      pointed = null;
+      draw();
+    }),
+    initial.hearing ? () => {} : moveOnce(card, model, { tick: initial.tick ? initial.tick - 1 : 1 }),
+    shareWord(
+      model,
+      "selected",
+      (at) => at,
+      (selected) => ({ selected }),
+    ),
     picture.close,
     card.close,
   ];

@@ -141,6 +141,7 @@ function render({ model, el }) {
     max: count,
     step: 1,
     format: (step) => `${step} of ${count}`,
+    plays: 1,
     onInput: (step) => set({ step }),
   });
   const why = "A bar is e^{score − largest so far}, because e^{score} explodes: e^{20} is 485 million.";
