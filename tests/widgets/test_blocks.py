@@ -52,7 +52,7 @@ def plain() -> BlocksExplorer:
 
 def extremes() -> list[BlocksExplorer]:
     largest = {"batch": 1024, "source_length": 64, "target_length": 64}
-    longer = BlocksExplorer.translating("A black dog chases a white cat.", n_target=8)
+    longer = BlocksExplorer.translating("A dog chases a cat.")
     return [*(BlocksExplorer(level=level, norm="pre", **largest) for level in LEVELS), longer]
 
 
@@ -210,6 +210,8 @@ def test_the_numbers_of_a_sentence_are_those_of_the_translator() -> None:
     assert torch.tensor(run["weights"]["decoder.self_attention"]).triu(1).abs().max() == 0
     text = made.fallback_html()
     assert "Mädchen 0.9" in text
+    with pytest.raises(ValueError, match="tokens that are read has to be from 1 to 7, not 9"):
+        BlocksExplorer.translating("A black dog chases a white cat.")
     with pytest.raises(ValueError, match="source_word has to be from 0 to 4, not 5"):
         made.source_word = 5
 

@@ -421,8 +421,8 @@ class BlocksExplorer(Explorer):
         """The picture at work: the translator that ships reads a sentence, and each step shows its numbers.
 
         Args:
-            sentence: what is read; a short one, since its words stand side by side.
-            n_target: how many tokens of its own translation the decoder has before it, the start among them.
+            sentence: what is read; at most 7 tokens, which stand side by side.
+            n_target: how many tokens of its own translation the decoder has before it, the start among them, at most 4.
             **options: as for the constructor.
 
         >>> explorer = BlocksExplorer.translating()

@@ -11,9 +11,12 @@ from ttutor.inside import capture
 from ttutor.tokenization import BOS_ID
 from ttutor.translation.translator import Translator
 from ttutor.translation.what_if import what_if
+from ttutor.widgets.base import within
 
-COMPONENTS = 10
+COMPONENTS = 8
 """So many numbers of a vector are shown."""
+MAX_READ, MAX_WRITTEN = 7, 4
+"""Tokens of the two sentences, at most."""
 BEST = 3
 """So many tokens are named with their logits."""
 
@@ -29,15 +32,20 @@ def stations(translator: Translator, sentence: str, n_target: int) -> dict[str, 
         sentence: what it reads.
         n_target: how many tokens the decoder reads, the start among them.
 
+    Raises:
+        ValueError: more tokens than have room.
+
     Returns:
         ``tokens``, ``target`` and ``next``: what is read, what is written so far, and the best token after each;
         ``ids``: those of the first two. By the parts of `ttutor.widgets.blocks.PARTS`: ``vectors``, for each token its
         first numbers, ``lengths``, and ``weights``, ``queries keys``. ``best``: after each target token the most
         probable ones, with logit and probability. ``norm``: where the model has its norms.
     """
+    within("n_target", n_target, 1, MAX_WRITTEN, "the words stand side by side")
     model, names = deepcopy(translator.model).double(), translator.tokenizer.tokens
     found = what_if(translator, sentence)
     source, target = list(found.source), [BOS_ID, *(step.token_id for step in found.steps)][:n_target]
+    within("the number of tokens that are read", len(source), 1, MAX_READ, "they stand side by side")
     last = model.config.n_layers - 1
     sums = {
         "source_add": "source_embeddings",

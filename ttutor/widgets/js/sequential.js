@@ -248,9 +248,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Sequential or parallel",
     question: "",
-    invite: get("hearing")
-      ? `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${get("tokens")[0]}” well?`
-      : "Guess how many steps each needs, then drag. And if they write instead of read?",
+    invite: "",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -314,6 +312,9 @@ function render({ model, el }) {
     if (pointed) card.root.dataset.acted = "1";
     card.root.toggleAttribute("data-hears", !!heard);
     card.root.querySelector(".tt-question").textContent = heard ? "Who hears whom?" : "Who has to wait for whom?";
+    card.root.querySelector(".tt-invite").textContent = heard
+      ? `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${heard.tokens[0]}” well?`
+      : "Guess how many steps each needs, then drag. And if they write instead of read?";
     step.node.hidden = !!heard;
     list.node.hidden = !heard;
     mode.set(heard ? "hearing" : get("generating"));
