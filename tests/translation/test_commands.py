@@ -128,6 +128,8 @@ PIPES = {
     "translate": ("translate --run run {sentences} | head -1", 0, ""),
     "translate, closed": ("translate --run run --beam 1 Sentence >&-", 0, ""),
     "doctor, full": ("doctor > /dev/full", 2, "Error: cannot write the output: No space left on device"),
+    "stubs, full": ("exercises attention --stubs > /dev/full", 2, "Error: cannot write the output: No space left"),
+    "solution, full": ("solution attention.softmax > /dev/full", 2, "Error: cannot write the output: No space left"),
 }
 
 

@@ -57,17 +57,17 @@ def list_exercises(
         path = progress_file()
         points = read_progress(path)
         if as_json:
-            say(json.dumps([_record(exercise, points) for exercise in chosen], indent=1))
+            print(json.dumps([_record(exercise, points) for exercise in chosen], indent=1))
         elif stubs:
-            say(_stub_file(chosen))
+            print(_stub_file(chosen))
         elif what is not None and "." in what:
-            say(_whole(chosen[0], hint))
+            print(_whole(chosen[0], hint))
         else:
-            say("\n".join(_table(chosen, points)))
+            print("\n".join(_table(chosen, points)))
             if what is None:
-                say("\n" + "\n".join(_bars(chosen, points)))
+                print("\n" + "\n".join(_bars(chosen, points)))
             kept = f"kept in {path}, by `check` in a notebook and by `ttutor check`" if path else "not kept"
-            say(f"\n`ttutor exercises attention.softmax` shows one. Progress is {kept}.")
+            print(f"\n`ttutor exercises attention.softmax` shows one. Progress is {kept}.")
 
 
 def _verify(folder: Path) -> None:
@@ -134,7 +134,7 @@ def show_solution(what: Annotated[str, typer.Argument(help="An exercise.", metav
     from ttutor.exercises.showing import solution
 
     with plain_errors():
-        say(str(solution(what)))
+        print(solution(what))
 
 
 def _strangers(work: Work) -> Iterator[str]:
