@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
 import ttutor
-from ttutor.cli import main
+from ttutor.cli import build_app, main
+from ttutor.other_names import COMMANDS, OPTIONS
 
 # Runs several commands in a Python in which everything but the core is missing, and prints what came of each.
 BARE = """
@@ -79,3 +81,35 @@ def test_an_unknown_command_is_refused_without_a_traceback() -> None:
     assert done.returncode == 2
     assert "nonsense" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["hint", "attention.softmax"],
+            "no such command 'hint': here it is `ttutor exercises attention.softmax --hint",
+        ),
+        (["check", "--chapter", "2"], "no such option --chapter: here it is no option: `attention` by itself"),
+        (["gpt", "my.txt", "--force"], "no such option --force: here it is `--overwrite`"),
+        (["doctor", "--force"], "No such option: --force"),  # it has no --overwrite either
+        (["nonsense"], "No such command 'nonsense'"),
+    ],
+)
+def test_a_command_or_option_of_others_is_answered_with_ours(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(arguments) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_whatever_the_tables_name_is_a_command_or_an_option() -> None:
+    import typer
+
+    commands = typer.main.get_command(build_app()).commands  # type: ignore[attr-defined]
+    named = {name for text in COMMANDS.values() for name in re.findall(r"ttutor ([a-z]+)", text)}
+    assert named - set(commands) == set()
+    options = {option for one in commands.values() for parameter in one.params for option in parameter.opts}
+    assert {name for text in OPTIONS.values() for name in re.findall(r"^`(--[a-z-]+)`$", text)} - options == set()
+    assert set(COMMANDS) & set(commands) == set()

@@ -18,6 +18,7 @@ from ttutor.generation import beam_search, sample
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.names import OURS
+from ttutor.tokenization import CharacterTokenizer
 from ttutor.training.fit import fit
 from ttutor.transformer import Transformer
 from ttutor.translation.own_text import train_translator
@@ -103,6 +104,12 @@ IMPORTS = {
     "from ttutor import GPT": "GPT stands in another room: from ttutor.variants import GPT",
     "from ttutor.attention import MultiHeadAttention": "from ttutor.multihead import MultiHeadAttention",
     "from ttutor.exercises import list_exercises": "here it is `ttutor.exercises.exercises`",
+    "from ttutor.utils import set_seed": "ttutor has no `utils`: here it is no room: a helper stands with its subject",
+    "import ttutor.models.gpt": "here it is `ttutor.variants`",
+    "from ttutor import datasets": "here it is `ttutor.corpora`",
+    "import ttutor.multi_head_attention": "from ttutor.multihead import MultiHeadAttention",
+    "from ttutor.mask import causal_mask": "there is no ttutor.mask; did you mean ttutor.masks?",
+    "import ttutor.nonsense": "No module named 'ttutor.nonsense'",
     "from ttutor.variants import nonsense": "cannot import name 'nonsense'",
 }
 
@@ -111,6 +118,46 @@ IMPORTS = {
 def test_an_import_of_what_is_not_there_says_where_it_is(line: str) -> None:
     with pytest.raises(ImportError, match=re.escape(IMPORTS[line])):
         exec(line)
+
+
+def test_parts_of_a_layer_are_answered_and_a_subclass_may_have_them() -> None:
+    layer = EncoderLayer(8, 2, 16)
+    with pytest.raises(AttributeError, match="EncoderLayer has no `self_attn`: here it is `self_attention`"):
+        layer.self_attn  # noqa: B018
+    with pytest.raises(AttributeError, match="MultiHeadAttention has no `in_proj_weight`: here it is three: `to_query"):
+        layer.self_attention.in_proj_weight  # noqa: B018
+    assert not hasattr(layer, "linear1")
+
+    class Mine(EncoderLayer):
+        def __init__(self) -> None:
+            super().__init__(8, 2, 16)
+            self.mlp = torch.nn.Linear(8, 8)
+
+    assert isinstance(Mine().mlp, torch.nn.Linear)
+
+
+def test_whatever_a_table_says_of_a_part_is_a_part() -> None:
+    layer = Decoder(8, 2, 16, 1)
+    for name in ("self_attn", "multihead_attn", "linear1", "linear2", "ln_2", "norm3"):
+        (path,) = re.findall(r"`([\w.]+)`", OURS[name])
+        assert layer.layers[0].get_submodule(path) is not None
+    assert re.findall(r"`([\w.]+)`", OURS["norm1"] + OURS["norm2"]) == [
+        "around_attention.norm",
+        "around_self_attention.norm",
+        "around_feed_forward.norm",
+        "around_cross_attention.norm",
+    ]
+
+
+def test_methods_of_other_tokenizers_are_answered() -> None:
+    tokenizer = CharacterTokenizer("abc")
+    with pytest.raises(AttributeError, match="CharacterTokenizer has no `tokenize`: here it is `split`"):
+        tokenizer.tokenize  # noqa: B018
+    with pytest.raises(AttributeError, match="CharacterTokenizer has no `from_pretrained`"):
+        CharacterTokenizer.from_pretrained  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        tokenizer.nonsense  # noqa: B018
+    assert pickle.loads(pickle.dumps(tokenizer)).vocabulary == tokenizer.vocabulary
 
 
 def test_a_name_that_is_nearly_right_is_answered_and_not_there() -> None:

@@ -48,6 +48,7 @@ def build_app() -> typer.Typer:
     """Return the whole command with every subcommand registered."""
     import typer
 
+    from ttutor.command_group import CommandGroup
     from ttutor.exercises import terminal
     from ttutor.grading import command
     from ttutor.language_model import gpt_command
@@ -56,6 +57,7 @@ def build_app() -> typer.Typer:
 
     app = typer.Typer(
         name="ttutor",
+        cls=CommandGroup,
         help="Train, use and examine the Transformer that the book builds.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ttutor.other_names import CALLS, GENERATION, LAYERS, MODELS, PARTS, SIZES, TRAINING
+from ttutor.other_names import CALLS, GENERATION, LAYERS, MODELS, PARTS, ROOMS, SIZES, TRAINING
 
 __all__ = [
     "OURS",
@@ -23,15 +23,26 @@ __all__ = [
     "AnsweringConfig",
     "AnsweringLayer",
     "AnsweringModel",
+    "AnsweringTokenizer",
     "answer",
     "answer_other_names",
     "answers_other_names",
     "hand_out",
+    "refuse_module",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OURS: Mapping[str, str] = {**LAYERS, **SIZES, **CALLS, **GENERATION, **TRAINING, **MODELS, **PARTS}
+OURS: Mapping[str, str] = {
+    **ROOMS,
+    **LAYERS,
+    **SIZES,
+    **CALLS,
+    **GENERATION,
+    **TRAINING,
+    **MODELS,
+    **PARTS,
+}
 """A name of theirs, and what it is here."""
 
 
@@ -145,10 +156,19 @@ class AnsweringConfig(Answering):
 
 
 class AnsweringLayer(Answering):
-    """The same for a module of torch."""
+    """The same for a module of torch, whose parts are asked for, too."""
 
     if not TYPE_CHECKING:
         from_pretrained = _Theirs()
+        _answered = frozenset({*PARTS, *LAYERS})
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)  # first: a subclass may have a part of this name
+            except AttributeError:
+                if name in self._answered:
+                    raise AttributeError(answer(type(self).__name__, name)) from None
+                raise
 
         def __call__(self, *args, **keywords):
             try:
@@ -165,11 +185,18 @@ class AnsweringModel(AnsweringLayer):
 
     if not TYPE_CHECKING:
         __new__ = _unshown(_made_of_config)
+        _answered = AnsweringLayer._answered | frozenset({*MODELS, "generate", "configure_optimizers"})
+
+
+class AnsweringTokenizer(Answering):
+    """The same for a tokenizer, whose methods are asked for, too."""
+
+    if not TYPE_CHECKING:
+        from_pretrained = _Theirs()
 
         def __getattr__(self, name):
-            if name in MODELS or name in PARTS or name in ("generate", "configure_optimizers"):
-                raise AttributeError(answer(type(self).__name__, name))
-            return super().__getattr__(name)
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(answer(type(self).__name__, name) if name in MODELS else message)
 
 
 def answer_other_names(room: str) -> None:
@@ -195,7 +222,8 @@ def hand_out(room: str, name: str, homes: Mapping[str, str]) -> Any:
 
 def _is_module(room: str, name: str) -> bool:
     """Whether a room has a module of this name, which Python loads when it hears that there is no such attribute."""
-    return "__path__" in vars(sys.modules[room]) and find_spec(f"{room}.{name}") is not None
+    path = vars(sys.modules[room]).get("__path__")
+    return path is not None and PathFinder.find_spec(f"{room}.{name}", path) is not None
 
 
 def _refuse(room: str, name: str) -> None:
@@ -207,6 +235,25 @@ def _refuse(room: str, name: str) -> None:
     if close := get_close_matches(name, rooms, n=1, cutoff=0.75):
         near = close[0]  # an AttributeError: whoever asks `hasattr` is told that it is not there
         raise AttributeError(f"{room} has no `{name}`; did you mean `{near}`? from ttutor.{rooms[near]} import {near}")
+
+
+def refuse_module(module: str) -> None:
+    """Say of a module that is not there, such as ``ttutor.utils``, where its content stands; nothing if nobody knows.
+
+    Raises:
+        ModuleNotFoundError: a module of theirs, or nearly a name of ours.
+    """
+    name = module.removeprefix("ttutor.")
+    if name in OURS:
+        raise ModuleNotFoundError(answer("ttutor", name), name=module)
+    rooms = _rooms()
+    if close := get_close_matches(name, set(rooms.values()), n=1, cutoff=0.8):
+        raise ModuleNotFoundError(f"there is no {module}; did you mean ttutor.{close[0]}?", name=module)
+    folded = {one.lower(): one for one in rooms}
+    if ours := folded.get(name.replace("_", "").lower()):
+        raise ModuleNotFoundError(
+            f"{ours} stands in another room: from ttutor.{rooms[ours]} import {ours}", name=module
+        )
 
 
 def _rooms() -> dict[str, str]:

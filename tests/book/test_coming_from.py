@@ -14,13 +14,16 @@ from ttutor import names, other_names
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "coming-from.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 TABLES = {
+    "Modules of the package": other_names.ROOMS,
     "Layers": other_names.LAYERS,
     "Sizes and options": other_names.SIZES,
     "Arguments of a call": other_names.CALLS,
     "Writing text": other_names.GENERATION,
     "Training": other_names.TRAINING,
-    "Whole models and their weights": other_names.MODELS,
+    "Whole models, weights and tools": other_names.MODELS,
     "Parts of a model": other_names.PARTS,
+    "Commands": other_names.COMMANDS,
+    "Options of commands": other_names.OPTIONS,
 }
 
 
@@ -37,8 +40,9 @@ def test_the_code_runs_as_it_stands_and_alone(number: int) -> None:
 @pytest.mark.parametrize("heading", TABLES)
 def test_a_table_is_the_one_of_the_package(heading: str) -> None:
     section = PAGE.partition(f"### {heading}\n")[2].partition("\n#")[0]
-    assert re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.M) == list(TABLES[heading].items())
+    assert re.findall(r"^\| `([\w-]+)` \| (.*) \|$", section, re.M) == list(TABLES[heading].items())
 
 
 def test_the_tables_are_all_of_it() -> None:
-    assert sum(len(table) for table in TABLES.values()) == len(names.OURS)
+    of_the_command = len(other_names.COMMANDS) + len(other_names.OPTIONS)
+    assert sum(len(table) for table in TABLES.values()) == len(names.OURS) + of_the_command

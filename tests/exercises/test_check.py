@@ -48,6 +48,14 @@ def test_an_unknown_exercise_raises_nothing_either(exercise_id) -> None:
         check(exercise_id, unstable, strict=True)
 
 
+def test_a_chapter_or_the_answer_in_the_place_of_the_name_is_said() -> None:
+    assert (
+        "There is no exercise 'attention', which is a chapter; its exercises are attention."
+        in check("attention", unstable).message
+    )
+    assert 'check("attention.softmax", mine)' in check(unstable).message
+
+
 def endless(scores, dim=-1):
     while True:
         scores = scores - 1

@@ -99,6 +99,11 @@ def test_what_is_missing_untouched_or_broken_is_told_apart(grader):
         ("def softmax(scores, dim=-1):\n    raise NotImplementedError\n", "not_started", "Not started"),
         ("import nowhere\n@nowhere.mark\ndef softmax(scores, dim=-1):\n    return scores\n", "cannot_load", "nowhere"),
         ("def softmax(scores, dim=-1):\n    return scores[99]\n", "raises", "IndexError"),
+        (
+            "def softmax(scores, dim=-1):\n    return scores - scores.max(dim)\n",
+            "raises",
+            "take `.values`, or use `amax`",
+        ),
     ],
 )
 def test_every_way_to_fail_has_its_hint(grader, text, hint, words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.exercises import find
-from ttutor.grading.feedback import misconceptions, summary
+from ttutor.grading.feedback import misconceptions, overview, summary
 from ttutor.grading.marks import State
 
 HINT = find(SOFTMAX).mistakes[0]
@@ -40,6 +40,11 @@ def test_the_summary_counts_states_and_means() -> None:
     assert "- b: 5 hours, 10 % taken off" in page
     assert "- x is not on the roster." in page
     assert "Sandbox: none." in page
+
+
+def test_the_terminal_shows_full_marks_as_such() -> None:
+    lines = overview(asked(), [recorded("a"), recorded("b"), recorded("c", wrong(), marked(MASK))])
+    assert [line.split() for line in lines[-2:]] == [["30", "%", "██████████", "1"], ["100", "%", "█" * 20, "2"]]
 
 
 def test_a_class_without_marks_has_a_summary() -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.training.tiny import tiny_toml
 from ttutor import cli
 from ttutor.training.recipe import PRESETS
+from ttutor.training.run_folder import EXPORT
 from ttutor.translation import training_command
 
 pytestmark = pytest.mark.trainer
@@ -197,6 +198,12 @@ def test_before_any_training_the_model_that_ships_translates(ttutor):
     shown = ttutor("translate", "A man rides a horse.")
     assert shown.stdout == "Ein Mann reitet auf einem Pferd.\n"
     assert "there is no training under ttutor-runs" in shown.stderr
+
+
+def test_evaluating_an_export_says_what_it_is(ttutor, tmp_path):
+    (tmp_path / EXPORT).write_text("{}")
+    output = ttutor("evaluate", "--run", str(tmp_path), code=2).output
+    assert "holds an exported translator, which `ttutor translate --run` runs" in " ".join(output.split())
 
 
 def test_evaluating_a_run_on_files_needs_files(ttutor, trained):

@@ -103,8 +103,13 @@ def find(exercise_id: str) -> Exercise:
     for exercise in exercises(chapter) if chapter in CHAPTERS else ():
         if exercise.id == exercise_id:
             return exercise
-    known = [exercise.id for exercise in exercises()] if "." in str(exercise_id) else list(CHAPTERS)
-    near = difflib.get_close_matches(str(exercise_id), known, n=3, cutoff=0.5)
+    if not isinstance(exercise_id, str):
+        raise UnknownExercise('give the name of the exercise first, then your answer: check("attention.softmax", mine)')
+    if exercise_id in CHAPTERS:
+        has = ", ".join(exercise.id for exercise in exercises(exercise_id))
+        raise UnknownExercise(f"there is no exercise {exercise_id!r}, which is a chapter; its exercises are {has}")
+    known = [exercise.id for exercise in exercises()] if "." in exercise_id else list(CHAPTERS)
+    near = difflib.get_close_matches(exercise_id, known, n=3, cutoff=0.6)
     advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises` lists them"
     raise SettingError(f"there is no exercise {exercise_id!r}; {advice}")
 

@@ -240,12 +240,12 @@ def summary(assignment: Assignment, records: Sequence[Record], notes: Sequence[s
 
 
 def overview(assignment: Assignment, records: Sequence[Record]) -> list[str]:
-    """Return lines for the terminal: the average, and how the totals are distributed over ten equal steps."""
+    """Return lines for the terminal: the average, and the totals in ten equal steps, full marks apart."""
     totals = [one.total for one in records if one.mark.state is State.OK and one.total is not None]
     if not totals:
         return []
-    counts = Counter(min(int(10 * total / assignment.possible), 9) for total in totals)
-    steps = [(step, counts[step]) for step in range(10)]
+    counts = Counter(min(int(10 * total / assignment.possible), 10) for total in totals)
+    steps = [(step, counts[step]) for step in range(11)]
     width = max(count for _, count in steps)
     bars = [f"{10 * step:3} % {'█' * -(-20 * count // width)} {count}" for step, count in steps if count]
     return _totals(assignment, records) + bars

@@ -298,9 +298,9 @@ class _Sitting(Sitting):
             yield from super()._findings(index)
 
     def _raised(self, index: int, error: BaseException) -> Diagnosis:
-        place = place_of(error)
-        raised = f"{wording.error(error)}{place or ''}"
-        return "raises", f"{self._with(index)} your code raises {raised}. {self._shapes(index)}".strip(), None
+        place = str(place_of(error) or "")
+        raised = f"{wording.error(error)}{place}.{wording.advice(error, place)}"
+        return "raises", f"{self._with(index)} your code raises {raised} {self._shapes(index)}".strip(), None
 
     def _differs(self) -> Diagnosis:
         if not self.differences:  # right when it was first looked at, and wrong when it was looked at again

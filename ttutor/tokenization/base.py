@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 
+from ttutor.names import AnsweringTokenizer
+
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
 """They come first in every vocabulary; no text is ever cut into them."""
 
 
-class Tokenizer(ABC):
+class Tokenizer(AnsweringTokenizer, ABC):
     """Turns text into token ids and back.
 
     A kind of tokenizer says three things: how it learns its vocabulary (`train`), how it cuts a text (`split`) and how

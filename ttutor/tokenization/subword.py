@@ -13,6 +13,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 from ttutor.errors import FileError, SettingError
 from ttutor.files import foreign_reader, write_file
+from ttutor.names import AnsweringTokenizer
 from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
 
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
@@ -42,7 +43,7 @@ WORDS = "|".join(
 """No token reaches over the border of these pieces: a blank belongs to the word after it; digits stand alone."""
 
 
-class SubwordTokenizer:
+class SubwordTokenizer(AnsweringTokenizer):
     """Turns sentences into lists of token ids and back, without loss.
 
     >>> tokenizer = SubwordTokenizer.train(["the red car", "la voiture rouge", "l'oiseau"], vocab_size=280)

@@ -20,6 +20,8 @@ from ttutor.training.records import cut_records, read_records
 FORMAT = "ttutor-translation-run-1"
 FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
 SAMPLES, CURVE, LOCK = "samples.jsonl", "curve.svg", "writer.lock"
+EXPORT = "ttutor.json"
+"""What an exported translator has and a run has not."""
 FILES = (FACTS, RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE)
 
 
@@ -182,6 +184,11 @@ class RunFolder:
         except NotADirectoryError:
             raise FileError(f"{self.path} is a file; expected the folder of a training, as `--out` named it") from None
         except FileNotFoundError:
+            if (self.path / EXPORT).exists():
+                raise FileError(
+                    f"{self.path} holds an exported translator, which `ttutor translate --run` runs; this needs the "
+                    "run that it was made of"
+                ) from None
             overwrite = " --overwrite" if (self.path / RECIPE).exists() else ""  # what a killed process began
             raise FileError(
                 f"there is no trained model in {self.path}, nor an exported one: check the path, or train one with "

@@ -57,5 +57,5 @@ def train_translator(
     trainer = Trainer(corpus, recipe, folder, device=device)
     trainer.run(quiet=quiet)
     if warning := trainer.hardly_learned():
-        warnings.warn(warning, stacklevel=2)
+        warnings.warn(warning, stacklevel=3)  # past what answers other names, at the caller's line
     return Translator.of(trainer)

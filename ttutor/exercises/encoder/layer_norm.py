@@ -72,12 +72,13 @@ def _variance_that_is_not_one(trial: Trial) -> str | None:
 
 
 def _token_that_hears_another(trial: Trial) -> str | None:
-    """Change the last token: no other result may move."""
+    """Change the last token of the last sequence: no other result may move."""
     hidden, *rest = trial.inputs
     changed = hidden.clone()
-    changed[..., -1, :] = changed[..., -1, :] * 2 + torch.arange(hidden.shape[-1])
-    moved = (trial.run(changed, *rest) - trial.value)[..., :-1, :].abs().max().item()
-    return None if moved == 0 else f"A change of the last token moved the result of an earlier one by {moved:.2g}."
+    last = changed.flatten(0, -2)[-1]  # a view
+    last.mul_(2).add_(torch.arange(hidden.shape[-1]))
+    moved = (trial.run(changed, *rest) - trial.value).flatten(0, -2)[:-1].abs().max().item()
+    return None if moved == 0 else f"A change of the last token moved the result of another one by {moved:.2g}."
 
 
 exercise = Exercise(
@@ -163,6 +164,9 @@ whole_batch: "hidden.mean(dim=-1" -> "hidden.mean(dim=tuple(range(hidden.ndim - 
   "square().mean(dim=-1" -> "square().mean(dim=tuple(range(hidden.ndim - 1))"
     Each feature is normalised over all tokens of the batch: that is BatchNorm. In LayerNorm the features of one token
     share a mean, and tokens share nothing.
+over_batch: "hidden.mean(dim=-1" -> "hidden.mean(dim=0", "square().mean(dim=-1" -> "square().mean(dim=0"
+    You average over the first axis, so that a sentence's result depends on the others in its batch. LayerNorm looks at
+    one token at a time: which axis holds a token's features?
 second_axis: "hidden.mean(dim=-1" -> "hidden.mean(dim=1", "square().mean(dim=-1" -> "square().mean(dim=1"
     Right for a single sequence; in a batch you average over its tokens, since axis 1 is another axis then. How do you
     name the last axis, whatever comes before it?

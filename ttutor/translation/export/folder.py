@@ -17,9 +17,10 @@ from ttutor.errors import FileError, RunError
 from ttutor.schemas import read_as
 from ttutor.tokenization import EOS_ID, SPECIAL_TOKENS
 from ttutor.tokenization.subword import SubwordTokenizer
+from ttutor.training.run_folder import EXPORT
 from ttutor.transformer import TransformerConfig
 
-EXPORT, TOKENIZER, CARD = "ttutor.json", "tokenizer.json", "README.md"
+TOKENIZER, CARD = "tokenizer.json", "README.md"
 FORMAT = "ttutor-export-2"
 KEPT = "\ue000"
 """A letter for private use, in whose place the tokenizer of an exported model holds a word for a moment."""
