@@ -104,10 +104,10 @@ def find(exercise_id: str) -> Exercise:
         if exercise.id == exercise_id:
             return exercise
     if not isinstance(exercise_id, str):
-        raise UnknownExercise('give the name of the exercise first, then your answer: check("attention.softmax", mine)')
+        raise SettingError('give the name of the exercise first, then your answer: check("attention.softmax", mine)')
     if exercise_id in CHAPTERS:
         has = ", ".join(exercise.id for exercise in exercises(exercise_id))
-        raise UnknownExercise(f"there is no exercise {exercise_id!r}, which is a chapter; its exercises are {has}")
+        raise SettingError(f"there is no exercise {exercise_id!r}, which is a chapter; its exercises are {has}")
     known = [exercise.id for exercise in exercises()] if "." in exercise_id else list(CHAPTERS)
     near = difflib.get_close_matches(exercise_id, known, n=3, cutoff=0.6)
     advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises` lists them"
