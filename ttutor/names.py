@@ -160,7 +160,7 @@ class AnsweringLayer(Answering):
 
     if not TYPE_CHECKING:
         from_pretrained = _Theirs()
-        _answered = frozenset({*PARTS, *LAYERS})
+        _answered = frozenset({*PARTS, *LAYERS, *SIZES})
 
         def __getattr__(self, name):
             try:
@@ -192,7 +192,7 @@ class AnsweringTokenizer(Answering):
     """The same for a tokenizer, whose methods are asked for, too."""
 
     if not TYPE_CHECKING:
-        from_pretrained = _Theirs()
+        from_pretrained, from_file = _Theirs(), _Theirs()
 
         def __getattr__(self, name):
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
@@ -244,13 +244,15 @@ def refuse_module(module: str) -> None:
         ModuleNotFoundError: a module of theirs, or nearly a name of ours.
     """
     name = module.removeprefix("ttutor.")
-    if name in OURS:
-        raise ModuleNotFoundError(answer("ttutor", name), name=module)
+    plain = name.replace("_", "").lower()
+    theirs = name if name in OURS else {one.lower(): one for one in OURS}.get(plain)
+    if theirs is not None:
+        raise ModuleNotFoundError(answer("ttutor", theirs), name=module)
     rooms = _rooms()
     if close := get_close_matches(name, set(rooms.values()), n=1, cutoff=0.8):
         raise ModuleNotFoundError(f"there is no {module}; did you mean ttutor.{close[0]}?", name=module)
     folded = {one.lower(): one for one in rooms}
-    if ours := folded.get(name.replace("_", "").lower()):
+    if ours := folded.get(plain):
         raise ModuleNotFoundError(
             f"{ours} stands in another room: from ttutor.{rooms[ours]} import {ours}", name=module
         )
