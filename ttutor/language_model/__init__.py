@@ -9,6 +9,7 @@ from ttutor.names import hand_out
 _HOMES = {
     "LanguageModel": "model_folder",
     "SIZES": "text_training",
+    "Standing": "text_training",
     "TextTraining": "text_training",
     "continue_text": "model_folder",
     "load_language_model": "model_folder",

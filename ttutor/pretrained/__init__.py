@@ -17,6 +17,7 @@ _HOMES = {
     "Pretrained": "loading",
     "Published": "catalogue",
     "fetch": "fetching",
+    "files_in": "fetching",
     "known_model": "catalogue",
     "load": "loading",
     "models_root": "catalogue",

@@ -35,6 +35,7 @@ _HOMES = {
     "copy_into": "checkpoint",
     "digest": "processes",
     "draw": "curve",
+    "drawn_records": "curve",
     "group_advantages": "assistant",
     "installed_memory": "memory",
     "load_checkpoint": "checkpoint",
