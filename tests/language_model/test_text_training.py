@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ttutor import assets
 from ttutor.device import choose_threads
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.language_model import SIZES, TextTraining, continue_text, load_language_model
@@ -101,6 +102,18 @@ def test_writing_goes_on_past_the_window() -> None:
     n_tokens = len(language_model.tokenizer.encode("".join(pieces)))
     assert n_tokens > window
     assert pieces == list(continue_text(language_model, TEXT[:600], max_new_tokens=2 * window, seed=3))
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    page = (Path(__file__).resolve().parents[2] / "book" / "api-language-model.md").read_text(encoding="utf-8")
+    for run in assets.load("language_model_sizes")["runs"]:
+        best = run["best"]
+        known = f"{best['bits']:.2f} | {best['step']} | {best['seconds']:.0f} | {100 * run['words_known']:.0f} %"
+        assert f"| {run['size']} | {run['parameters']:,} | {known} |" in page
+        assert f"{run['letters']:,} letters" in page
+        assert f"gives {best['bits'] / best['loss'] * run['loss_by_frequency']:.2f}." in page
+    small = assets.load("language_model_sizes")["runs"][1]
+    assert list(small["losses"].values())[-1] > small["best"]["loss"]
 
 
 @pytest.mark.parametrize(
