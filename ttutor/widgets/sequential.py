@@ -245,7 +245,8 @@ class SequentialExplorer(Explorer):
         if n_tokens > MAX_TOKENS:
             warnings.warn(f"{n_tokens} tokens do not fit a screen; the first {MAX_TOKENS} are put in", stacklevel=2)
         maps = measured_maps(functions, inputs[:MAX_TOKENS])
-        made = cls(labels[:MAX_TOKENS], maps=maps, **{"hearing": True} | options)
+        options.setdefault("hearing", True)
+        made = cls(labels[:MAX_TOKENS], maps=maps, **options)
         made.set_trait("total", n_tokens)
         return made
 
