@@ -306,7 +306,6 @@ def signed(state: object, tensors: bytes, folder: Path) -> None:
     (folder / "tensors.safetensors").write_bytes(tensors)
 
 
-@pytest.mark.trainer
 @pytest.mark.parametrize("cases", [25, pytest.param(1000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("reader", ["resume", "translate"])
 def test_a_checkpoint_whose_checksum_fits_may_still_say_anything(reader: str, cases: int, tmp_path: Path) -> None:

@@ -181,7 +181,8 @@ def from_gguf(source: str | Path | GGUFFile, *, attend: Callable[..., Tensor] = 
         attend: as for `from_huggingface`.
 
     Raises:
-        SettingError: another architecture, a field that is missing, or a part that our model has not; it is named.
+        SettingError: another architecture, a field that is missing or says what cannot be, or a part that our model has
+            not; it is named.
         FileError: there is no such file, or it is damaged, or tensors are missing, too many or of another size; the
             message lists them.
 

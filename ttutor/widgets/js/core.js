@@ -422,11 +422,11 @@ export function onTraits(model, names, draw) {
 
 /**
  * A word that is picked here is picked in all figures of the page with the same tokens. `of` reads the
- * word's place from the trait, and `as` gives the traits in which it is picked.
+ * word's place from the trait, `as` gives the traits in which it is picked, and `words` names the trait of the tokens.
  */
-export function shareWord(model, trait, of, as) {
+export function shareWord(model, trait, of, as, words = "tokens") {
   let heard = false;
-  const mine = () => [model.get("tokens").join(" "), of(model.get(trait))];
+  const mine = () => [model.get(words).join(" "), of(model.get(trait))];
   const tell = () => heard || document.dispatchEvent(new CustomEvent("tt-word", { detail: mine() }));
   const hear = ({ detail: [sentence, word] }) => {
     const [own, picked] = mine();
