@@ -22,15 +22,17 @@ _APART = ("translator", "playground", "patches")
 """Explorers so large that a book's pages load them only where they stand, from a script beside that of all others."""
 _PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)
-_UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
-"""Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
+_UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+|[ \t]+// [^\"`\n]*$", re.MULTILINE)
+"""Comments and indentation: a browser does without, and no text of ours begins with a blank."""
 _UNMISSED = re.compile(r"^((?!.*//).*)(?:(?<=[{,;(\[])\n|\n(?=[})\]?:.]))", re.MULTILINE)
 """Ends of lines at which no statement can end, or at which one ends without them."""
 _IDLE = re.compile(
-    r" (=>|===|\?) |(?<=[\w)\]]) ([<>*/]) (?=[\w(\[])|((?:const|let) \w+) (=) |"
+    r" (=>|[!=]==|&&|\|\||\?\??|[-+*<>]=|:) |(?<=[\w)\]]) ([<>*/]) (?=[\w(\[])|((?:const|let) \w+) (=) |"
     r"(?<=\{) | (?=\})|,(?=\n?[}\])])|;(?=\n?\})"
 )
 """Blanks, commas and semicolons without which code and styles are the same, where no text of ours has them."""
+_PLAIN = re.compile(r"^[^\"'`/\n]+$", re.MULTILINE)
+"""Lines without any text, in which a comma and an equals sign need no blank."""
 _STYLES = re.compile(r"css`[^`]*`")
 _LOOSE = re.compile(r"(?<=[:,]) | (?=\{)")
 """Blanks in a style sheet that separate nothing."""
@@ -117,6 +119,7 @@ def _part(name: str) -> str:
 
 
 def _packed(source: str) -> str:
+    source = _PLAIN.sub(lambda line: line[0].replace(", ", ",").replace(" = ", "="), source)
     source = _IDLE.sub(r"\1\2\3\4", _UNMISSED.sub(r"\1", source))
     return _STYLES.sub(lambda style: _LOOSE.sub("", style[0]), source)
 

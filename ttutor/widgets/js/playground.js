@@ -12,11 +12,15 @@ import {
   changedWords,
   guessWords,
   LEARNED,
-  missingWords,
+  openingWords,
+  outcomeOf,
   partsWords,
   percent,
   phasesOf,
   same,
+  saidOf,
+  scoreWords,
+  standingWords,
   titleWords,
   verdictOf,
   WORDS,
@@ -56,6 +60,9 @@ const CSS = css`
   .pictures > * {
     flex: 1 1 17rem;
     min-width: 0;
+  }
+  .pictures > :last-child {
+    flex-grow: 3;
   }
   .parts {
     display: flex;
@@ -200,12 +207,12 @@ const CSS = css`
   .tt-finding {
     min-height: 5.8em;
   }
+  .tt-invite > span {
+    opacity: 1 !important;
+  }
   /* The invitation goes when the outcome comes: two texts, one over the other, cannot be read. */
   .tt-finding > * {
     transition: none !important;
-  }
-  .tt-invite > span {
-    opacity: 1 !important;
   }
   @container (max-width: 27rem) {
     .tt-head {
@@ -296,13 +303,14 @@ const { tasks, understand, Training } = makeTasks(engine);
 const PARTS = ["positions", "causal", "heads", "skips", "norm", "layers"];
 const SETTINGS = ["task", ...PARTS, "rate", "seed", "beside", "text", "head", "selected", "slow"];
 const NOTES = [
-  "Positions: each place has a vector of its own, which is learned. Skips: what a layer finds is added to what came in. Norms: each vector is brought to one size. Looking left only: a causal mask.",
-  "The lines are attention, as wide as the weight; with two layers they meet half-way. Point at a letter, or tap it: an answer shows what it looks at, a letter below who looks at it. Press “all heads”, their mean, for one at a time.",
-  "Unseen: what it is never trained on. Commonest letter: writing that everywhere; chance is a guess among all tokens. The loss is minus the logarithm of the probability of the right answer. A random start: first weights, and examples.",
+  "Positions: a learned vector for each place. Skips: what a layer finds is added to what came in. Norms: each vector is brought to one size. Looking left only: a causal mask.",
+  "The lines are attention, as wide as the weight; two layers meet half-way. Point at a letter, or tap it, to follow its lines. Press “all heads”, their mean, for one at a time.",
+  "Unseen: what it is never trained on. Chance is a guess among all tokens. The loss is minus the logarithm of the probability of the right answer. A random start: first weights, and examples.",
 ];
 const EVERY = 10; // steps from point to point
 const MOST_POINTS = 200;
 const MOST_RUNS = 12;
+const DOUBLE_CLICK = 400; // ms: its second click is not meant for Pause, which takes the place of Yes
 const [SECONDS, SLOW_SECONDS] = [4, 20]; // that a run takes at least: long enough to watch
 
 const round = (value) => Math.round(1000 * value) / 1000;
@@ -505,19 +513,19 @@ function render({ model, el }) {
     if (!live && get("run").steps) hire(get("run"), get("now"));
     return live;
   };
-  const go = (until) => {
-    ensure().until = until;
+  const go = (until, isSingle = false) => {
+    Object.assign(ensure(), { until, isSingle });
     for (const trainer of live.trainers) send(trainer, { kind: "go", until, seconds: secondsOf() });
     draw(); // at once: what is pressed next, and who listens, finds it busy
   };
   const series = (parts, rate) => ({ changes: [[0, parts, rate]], done: 0, steps: [], loss: [], seen: [], right: [] });
-  const start = (guess, seed = get("seed"), until = stepsOf()) => {
+  const start = (guess, seed = get("seed"), until = stepsOf(), twin = null) => {
     const [task, parts, rate] = [get("task"), partsOf(), get("rate")];
-    const run = { id: 1 + Math.max(0, ...get("history").map(({ id }) => id)), task, seed, guess, ...parts, rate };
+    const run = { id: 1 + Math.max(0, ...get("history").map(({ id }) => id)), task, seed, guess, twin, ...parts, rate };
     Object.assign(run, series(parts, rate), { beside: get("beside") ? series(wholeOf(parts), rate) : null });
     setTraits(model, { seed, run: {}, now: {} });
     hire(run, {});
-    go(until);
+    go(until, until === 1);
   };
   /** Hand the running model what the traits say, where they have changed. */
   const pass = () => {
@@ -556,10 +564,11 @@ function render({ model, el }) {
 
   // ---- what the reader works with
 
+  const [opening, ...explained] = openingWords(get("task"), partsOf());
   const card = openCard(el, {
     label: "Train it in the page",
     question: titleWords(get("task"), partsOf(), false),
-    invite: "It has learned nothing yet. ",
+    invite: opening,
     onReset: () => {
       leave();
       setTraits(model, initial);
@@ -567,13 +576,7 @@ function render({ model, el }) {
     },
     css: CSS,
   });
-  // A phone has no room for what the parts are.
-  card.root.querySelector(".tt-invite").append(
-    make("span", {
-      text: "Positions tell where a letter stands, skips keep what came in, norms keep it to one size. ",
-    }),
-    "Take a part out, if you like. Your guess starts the training.",
-  );
+  card.root.querySelector(".tt-invite").append(...explained.map((text, i) => (i ? text : make("span", { text }))));
   const task = select({
     label: "It learns to",
     options: Object.keys(tasks).map((name) => [name, WORDS[name][0]]),
@@ -609,8 +612,8 @@ function render({ model, el }) {
     drawPictures();
   };
   const onLooks = (kind, act) => looks.node.addEventListener(kind, act);
-  onLooks("pointerover", (event) => event.pointerType === "mouse" && hover(0, placeOf(event)));
-  onLooks("pointerleave", () => hover(0, -1));
+  onLooks("pointermove", (event) => event.pointerType === "mouse" && hover(0, placeOf(event)));
+  for (const kind of ["pointerleave", "keydown"]) onLooks(kind, () => hover(0, -1)); // what is used last counts
   onLooks("focusin", (event) => hover(1, event.target.matches(":focus-visible") ? placeOf(event) : -1));
   onLooks("focusout", () => hover(1, -1));
   const plot = stage({
@@ -650,8 +653,17 @@ function render({ model, el }) {
   ].map(([name, label, options]) => [name, choice({ label, options, onChange: (value) => change({ [name]: value }) })]);
   const beside = toggle({ label: "beside it, all parts", onChange: accompany });
   const asked = make("span", {});
-  const begin = (guess) => {
-    start(guess);
+  let begun = 0;
+  /** A guess starts a training, or lets one go on whose first steps were made one by one. */
+  const begin = (said) => {
+    const twin = twinOf();
+    const guess = twin === false ? (said === "yes" ? "no" : "yes") : said; // “the same” as one that failed
+    begun = performance.now();
+    if (isOpen()) {
+      ensure().run.guess = guess;
+      live.run.twin = twin;
+      go(stepsOf());
+    } else start(guess, get("seed"), stepsOf(), twin);
     pausing.focus();
   };
   const will = [
@@ -664,14 +676,22 @@ function render({ model, el }) {
     onClick: () => {
       const [{ done }, goal] = [get("run"), stepsOf()];
       if (!isBusy()) go(done < goal ? goal : done + goal);
-      else for (const trainer of live.trainers) send(trainer, { kind: "pause" });
+      else if (performance.now() - begun > DOUBLE_CLICK) for (const trainer of live.trainers) send(trainer, { kind: "pause" });
     },
   });
   const step = button({
     label: "One step",
-    onClick: () => (get("run").steps ? go(get("run").done + 1) : start(null, get("seed"), 1)),
+    onClick: () => (get("run").steps ? go(get("run").done + 1, true) : start(null, get("seed"), 1)),
   });
-  const again = button({ label: "New start", name: "New random start", onClick: () => start(null, get("seed") + 1) });
+  const again = button({
+    label: "New start",
+    name: "New start, at random",
+    onClick: () => {
+      leave();
+      setTraits(model, { seed: get("seed") + 1, run: {}, now: {} });
+      will[0].focus();
+    },
+  });
   const slow = toggle({
     label: "slowly",
     onChange: (value) => {
@@ -746,20 +766,22 @@ function render({ model, el }) {
     // A training whose parts changed on the way is none of those that are guessed at.
     const isGone = has && phasesOf(run).length > 1;
     card.root.querySelector(".tt-question").textContent = titleWords(name, partsOf(), isGone && !changed);
-    const isNew = !busy && (!has || !!changed || isGone);
-    asked.textContent = isNew
-      ? has
-        ? "Would it learn so from the start?"
-        : guessWords(name, get("simplest").next)
-      : run.guess
-        ? guessWords(name, get("simplest").next, run.guess)
-        : "\u00a0";
+    const runs = busy && !live.isSingle; // the buttons stay for a single step
+    const isNew = !runs && (!has || !!changed || isGone);
+    const waits = !runs && isOpen();
+    const isDone = !busy && has && run.done >= stepsOf();
+    const bet = { task: name, seed: get("seed"), simplest: get("simplest").next };
+    const score = scoreWords(get("history").map((one) => [one.guess, endOf(one)]));
+    const guess = guessWords({ ...bet, ...(run.guess ? run : { twin: twinOf() }) });
+    if (!isNew && !waits && !run.guess) asked.textContent = "\u00a0";
+    else if (isNew && has) asked.textContent = `Would a new one learn ${partsWords(partsOf(), name)}?`;
+    else asked.textContent = isDone && run.guess && score ? `You said ${saidOf(run)}. ${score}` : guess;
     // The same run again would come out the same: another guess is asked for when something else is tried.
-    for (const one of will) one.hidden = !isNew;
-    pausing.hidden = !has && !busy;
-    pausing.textContent = busy ? "Pause" : "Go on";
-    step.hidden = busy || (isNew && has);
-    again.hidden = busy || !has || isNew;
+    for (const one of will) one.hidden = !isNew && !waits;
+    pausing.hidden = (!has && !runs) || waits;
+    pausing.textContent = runs ? "Pause" : "Go on";
+    step.hidden = runs || (isNew && has);
+    again.hidden = runs || !has || isNew || waits;
     // Where there is nothing to compare with, its place stays.
     const isIdle = !get("beside") && partsWords(partsOf(), name) === "with all parts";
     beside.node.classList.toggle("idle", isIdle);
@@ -774,8 +796,8 @@ function render({ model, el }) {
       return;
     }
     if (!has) {
-      const words = missingWords(name, partsOf());
-      find(words, [words, " Your guess starts the training."]);
+      const words = openingWords(name, partsOf()).join("");
+      find(words, [words]);
       return;
     }
     const [verdict, words] = verdictOf({
@@ -815,13 +837,13 @@ function render({ model, el }) {
     looks.node.firstChild.setAttribute("aria-label", spokenLooks(name, ids, says));
     const [problem, tiers] = [understand(name, get("text")).problem, headOf(now.weights, head)];
     const line = problem
-      ? `${problem} Still showing: ${tasks[name].text}.`
+      ? `${problem.trim()} Still showing: ${tasks[name].text}.`
       : followed >= 0
         ? followWords(name, ids, says, tiers, followed)
         : "";
     such.classList.toggle("wrong", !!problem);
     if (line) such.textContent = line;
-    else refill(such, ...exampleWords(name));
+    else refill(such, ...exampleWords(name, ids));
     trains.textContent = busy ? `step ${(live.trainers[0].busy ? run : run.beside).done} of ${live.until}.` : "";
     const points = (run.steps?.length || 0) + (run.beside?.steps.length || 0);
     const isDrawn = busy && drawn.busy && drawn.points === points;
@@ -835,7 +857,7 @@ function render({ model, el }) {
       ...(simplest < 2 * chance ? [] : [{ share: chance, text: "chance" }]), // one line stands for both
       ...(name === "next" ? [] : [{ share: LEARNED, text: "nine in ten" }]),
     ];
-    const before = has && !run.beside ? get("history").findLast((one) => one.id < run.id && one.task === name) : null;
+    const before = run.beside ? null : get("history").findLast((one) => !(one.id >= run.id) && one.task === name);
     const most = Math.max(goal, run.done || 0, run.beside?.done || 0);
     const stood = { ...run, steps: [0], loss: [null], seen: [null], right: [now.right] };
     plot.show(
@@ -861,6 +883,19 @@ function render({ model, el }) {
   /** What five recorded trainings with a run's parts got right. */
   const recordedOf = (run) =>
     (isPlain(run) && !get("steps") && get("recorded").find(([setting]) => setting === keyOf(run))?.[1]) || [];
+  /** Whether it had learned, after the steps of a training. */
+  const endOf = (run) => outcomeOf(run, get("steps") || tasks[run.task].steps, get("simplest")[run.task]);
+  /** How the last training with the present parts and another random start ended; null without any. */
+  const twinOf = () => {
+    const key = keyOf({ task: get("task"), changes: [[0, partsOf(), get("rate")]] });
+    const twin = get("history").findLast((one) => isPlain(one) && keyOf(one) === key && endOf(one) !== null);
+    return twin && twin.seed !== get("seed") ? endOf(twin) : null;
+  };
+  /** Whether a training has begun, step by step, and waits for a guess. */
+  const isOpen = () => {
+    const { run, now, has } = shown();
+    return has && !run.guess && run.done < stepsOf() && isPlain(run) && !changedOf(run, now);
+  };
   /** The last training before it with the same parts. */
   const beforeOf = (run) =>
     get("history").findLast(
@@ -880,19 +915,23 @@ function render({ model, el }) {
   return () => stops.forEach((end) => end());
 }
 
-/** Two sequences that are trained on, each with its answer; a phone has room for one. */
-function exampleWords(name) {
-  const { draw, isKept, right, vocabulary } = tasks[name];
+/** Whether what is shown is trained on, and two sequences that are, each with its answer; a phone has room for one. */
+function exampleWords(name, ids) {
+  const { draw, isKept, right, vocabulary, kept } = tasks[name];
+  const write = (all) => all.map((id) => vocabulary[id]).join(WORDS[name][4]);
   const random = new engine.Random(3);
   const found = [];
   while (found.length < 2) {
     const ids = draw(random);
     if (isKept(ids)) continue;
-    const write = (all) => all.map((id) => vocabulary[id]).join(WORDS[name][4]);
     found.push(`${write(ids)}\u00a0→\u00a0${write(right(ids).filter((one) => one >= 0))}`);
   }
-  const signs = name === "next" ? " (· begins, . ends)" : null;
-  return [`Examples: ${found[0]}`, make("span", { text: `, ${found[1]}` }), signs];
+  const signs = name === "next" ? " (· begins, . ends)" : "";
+  const standing = standingWords(name, write(ids).replace(/[·.]/g, ""), isKept(ids), kept);
+  const examples = `Examples: ${found[0]}`;
+  return standing
+    ? [standing, make("span", { text: ` ${examples}, ${found[1]}${signs}` })]
+    : [examples, make("span", { text: `, ${found[1]}` })];
 }
 
 /** The picture of a sequence for a screen reader. */

@@ -4,8 +4,8 @@ import { arrow } from "./drawing.js";
 import { eventWords, percent, phasesOf } from "./playground_words.js";
 
 const GUTTER = 70; // for the names of the lines
-const MARGIN = 118; // for the names of what is marked in the plot
-const SEEDS = 34; // for the circles of the recorded runs
+const MARGIN = 120; // for the names of what is marked in the plot
+const SEEDS = 16; // for the circles of the recorded runs
 
 /** Attention as it is shown: of one head (from 1), or, with 0, the mean of all. */
 export function headOf(weights, head) {
@@ -68,7 +68,7 @@ export function drawLooks({ now, second, task, ids, targets, head, followed, sel
               class: "look",
               d: `M${x(j).toFixed(1)} ${y(tier).toFixed(1)}L${x(i).toFixed(1)} ${y(tier + 1).toFixed(1)}`,
               "stroke-width": thickest * weight,
-              "stroke-opacity": (0.15 + 0.85 * weight) * (shares ? 0.1 + 0.9 * share : 1),
+              "stroke-opacity": (0.25 + 0.75 * weight) * (shares ? 0.1 + 0.9 * share : 1),
             },
           ];
         }),
@@ -91,6 +91,8 @@ export function drawLooks({ now, second, task, ids, targets, head, followed, sel
     });
     return [...lines, ...nodes, ...words];
   };
+  // A finger wants all that one row has room for.
+  const [more, tall] = near && !second ? [14, 44] : [0, 30];
   const hit = (place, down, text, which = "") => [
     `hit${place}${which}`,
     "rect",
@@ -99,7 +101,7 @@ export function drawLooks({ now, second, task, ids, targets, head, followed, sel
       x: x(place % ids.length) - gap / 2 + 1,
       y: down,
       width: gap - 2,
-      height: 30,
+      height: tall,
       rx: 6,
       "aria-label": text,
       "aria-pressed": String(selected === place),
@@ -132,23 +134,24 @@ export function drawLooks({ now, second, task, ids, targets, head, followed, sel
     ...ids.map((id, i) => [`read${i}`, "text", { class: "token", x: x(i), y: reads, text: vocabulary[id] }]),
     ...ids.flatMap((id, i) => [
       targets[i] >= 0 && [`asked${i}`, "text", { class: "asked faint", x: x(i), y: 13, text: vocabulary[targets[i]] }],
-      hit(i, reads - 20, `it reads ${vocabulary[id]} at place ${i + 1}`),
-      targets[i] >= 0 && hit(ids.length + i, 18, `what it says at place ${i + 1}`),
+      hit(i, reads - 20 - more, `it reads ${vocabulary[id]} at place ${i + 1}`),
+      targets[i] >= 0 && hit(ids.length + i, 18 - more, `what it says at place ${i + 1}`),
       second && targets[i] >= 0 && hit(ids.length + i, height - 25, `what all parts say at place ${i + 1}`, "second"),
     ]),
   ].filter(Boolean);
 }
 
-/** Names beside what they name, none nearer to the next than a line is high. */
+/** Names beside what they name, each of one line or more, none over the next. */
 function apart(names, lowest) {
-  const sorted = [...names].sort((one, other) => one.y - other.y);
+  const sorted = names.sort((one, other) => one.y - other.y);
+  const room = ({ words }) => 14 * words.length;
   sorted.forEach((one, i) => {
-    if (i) one.y = Math.max(one.y, sorted[i - 1].y + 14);
+    if (i) one.y = Math.max(one.y, sorted[i - 1].y + room(sorted[i - 1]));
   });
   sorted.reverse().forEach((one, i) => {
-    one.y = Math.min(one.y, i ? sorted[i - 1].y - 14 : lowest);
+    one.y = Math.min(one.y, (i ? sorted[i - 1].y : lowest + 14) - room(one));
   });
-  return sorted;
+  return sorted.flatMap(({ y, words }) => words.map((text, i) => ({ y: y + 14 * i, text })));
 }
 
 /** Over the steps: the shares right in training and on unseen sequences, what simple answers get; below, the loss. */
@@ -161,7 +164,7 @@ export function drawPlot({ run, beside, before, most, goal, marks, recorded, fal
   const x = (step) => left + (step / most) * (end - left);
   const y = (share) => floor - share * (floor - top);
   const path = (values, to, at = steps) => {
-    const known = values.map((value, i) => [at[i], value]).filter(([, value]) => value !== null);
+    const known = values.map((value, i) => [at[i], value]).filter(([step, value]) => value !== null && step <= most);
     return known.length > 1
       ? `M${known.map(([step, value]) => `${x(step).toFixed(1)} ${to(value).toFixed(1)}`).join("L")}`
       : "";
@@ -177,15 +180,22 @@ export function drawPlot({ run, beside, before, most, goal, marks, recorded, fal
   const value = (values, write) => (known && (values[at] ?? null) !== null ? ` ${write(values[at])}` : "");
   const what = isLow ? "" : "right, ";
   const lines = [
-    before && ["before", path(before.right, y, before.steps), "the run before"],
+    before && ["before", path(before.right, y, before.steps), isLow ? "before" : "the run before"],
     beside && ["usual", path(beside.right, y, beside.steps), "all parts"],
     ["seen", path(seen, y), `${what}in training${value(seen, percent)}`],
     ["new", path(right, y), `${what}unseen${value(right, percent)}`],
   ].filter(Boolean);
-  const places = isLow ? { new: [0, 12], seen: [0.33, 12] } : { new: [0, 12], seen: [0.5, 12] };
+  const places = isLow ? { new: [0, 12], seen: [0.36, 12] } : { new: [0, 12], seen: [0.5, 12] };
   const events = phasesOf(run).slice(1);
+  // The circles' name, at their middle.
+  const told = recorded.length
+    ? [{ share: recorded.reduce((sum, one) => sum + one) / recorded.length, text: "five recorded starts" }]
+    : [];
   const names = apart(
-    [{ y: y(1), text: "100\u00a0%" }, ...marks.map(({ share, text }) => ({ y: y(share), text }))],
+    [{ share: 1, text: "100\u00a0%" }, ...told, ...marks].map(({ share, text }) => {
+      const words = text.split("|").slice(isLow ? -1 : 0);
+      return { y: y(share) - 7 * (words.length - 1), words };
+    }),
     floor,
   );
   const text = (key, x, y, text, kind = "faint", anchor = "start") => [
@@ -210,7 +220,7 @@ export function drawPlot({ run, beside, before, most, goal, marks, recorded, fal
     text("losshow", end + 8, lossFloor - 14, "how wrong"),
     text("lossname", end + 8, lossFloor, `(loss)${value(loss, (one) => formatNumber(one, 2))}`),
     ...lines.flatMap(([name, d, words]) => {
-      const [share, down] = places[name] || (isLow ? [0.7, 12] : [0, 30]);
+      const [share, down] = places[name] || (isLow ? [0.78, 12] : [0, 30]);
       const from = left + share * (width - left);
       return [
         stroke(`line${name}`, `line ${name}`, d),
@@ -238,13 +248,12 @@ export function drawPlot({ run, beside, before, most, goal, marks, recorded, fal
     ...recorded.map((share, i) => [
       `recorded${i}`,
       "circle",
-      { class: "recorded", cx: x(goal) + 9 + 5 * i, cy: y(share), r: 3.5, "data-value": share.toFixed(9) },
+      { class: "recorded", cx: x(goal) + 9, cy: y(share), r: 3.5, "data-value": share.toFixed(9) },
     ]),
-    recorded.length && most === goal && text("recordedname", x(goal) + 7, height - 3, "5 other starts"),
     fallen !== null && [
       "fall",
       "path",
-      { class: "fall", d: arrow(end, y(right.at(-1)), end, y(fallen)), "data-value": fallen.toFixed(9) },
+      { class: "fall", d: arrow(end, y(right.at(-1)), end, y(fallen)) },
     ],
     fallen !== null && text("fallname", end - 9, y(fallen) + 4, percent(fallen), "halo wrong", "end"),
     right.length && [

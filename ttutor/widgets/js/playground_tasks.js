@@ -66,7 +66,6 @@ export function makeTasks({ Model, Random }) {
   const roleIds = idsOf(roles);
   const who = {
     vocabulary: roles,
-    unit: "word",
     length: 4,
     steps: 300,
     text: "dog bites man who?",
@@ -76,8 +75,10 @@ export function makeTasks({ Model, Random }) {
       return [subject, nouns.length + random.below(verbs.length), object, roleIds[WHO] + random.below(2)];
     },
     right: ([subject, , object, question]) => [-1, -1, -1, question === roleIds[WHO] ? subject : object],
-    isKept: ([subject, , object]) => (subject + 3 * object) % 4 === 0,
+    isKept: ([subject, , object]) => (subject === object ? null : (subject + 3 * object) % 4 === 0),
     read: (text) => text.toLowerCase().replace(/\s*\?/g, "?").split(/\s+/).filter(Boolean),
+    isSound: (tokens) => [nouns, verbs, nouns, [WHO, "whom?"]].every((all, i) => all.includes(tokens[i])),
+    asks: `Words: ${nouns.join(" ")}; ${verbs.join(" ")}; who? whom?`,
     simplest: ([subject]) => subject, // one of the two
   };
 
@@ -85,7 +86,6 @@ export function makeTasks({ Model, Random }) {
   const numberIds = idsOf(numbers);
   const sum = {
     vocabulary: numbers,
-    unit: "sign",
     kept: 20, // of the hundred sums
     length: 4,
     steps: 600,
@@ -96,7 +96,11 @@ export function makeTasks({ Model, Random }) {
       const [less, more] = [Math.min(one, other), Math.max(one, other)]; // 3 + 5 is kept back with 5 + 3
       return ((more * (more + 1)) / 2 + less) % 5 === 2;
     },
-    read: (text) => text.match(/\S/g) || [],
+    read: (text) => {
+      const [, one, other] = text.match(/^\s*(\d)\s*\+\s*(\d)\s*=?\s*$/) || [];
+      return one ? [one, "+", other, "="] : [];
+    },
+    asks: "It adds two single digits, as in 9+9.",
     simplest: () => 9, // the commonest sum
   };
 
@@ -106,7 +110,7 @@ export function makeTasks({ Model, Random }) {
     const read = [START, ...word].map((letter) => spellingIds[letter]);
     return [...read, ...Array(6 - read.length).fill(spellingIds[END])];
   };
-  const kept = new Set(words.filter((_, i) => i % 5 === 2).map((word) => String(spelled(word))));
+  const kept = Object.fromEntries(words.map((word, i) => [String(spelled(word)), i % 5 === 2]));
   const followers = spelling.map(() => spelling.map(() => 0)); // how often which letter follows which
   const next = {
     vocabulary: spelling,
@@ -117,7 +121,7 @@ export function makeTasks({ Model, Random }) {
     draw: (random) => spelled(words[random.below(words.length)]),
     right: (tokens) =>
       tokens.map((token, i) => (token === spellingIds[END] ? -1 : (tokens[i + 1] ?? spellingIds[END]))),
-    isKept: (tokens) => kept.has(String(tokens)),
+    isKept: (tokens) => kept[String(tokens)], // of another word it is unknown
     read: (text) => {
       const read = [...text.toLowerCase()];
       return [START, ...read, ...Array(Math.max(5 - read.length, 0)).fill(END)];
@@ -132,12 +136,13 @@ export function makeTasks({ Model, Random }) {
 
   /** A sequence of the reader's as ids, or in words what is wrong with it. */
   function understand(task, text) {
-    const { vocabulary, length, unit, read } = tasks[task];
+    const { vocabulary, length, unit, read, isSound, asks } = tasks[task];
     const tokens = read(text);
     const strange = tokens.find((token) => !vocabulary.includes(token));
-    if (strange !== undefined) return { problem: `It knows no “${strange}”.` };
+    if (strange !== undefined) return { problem: `It knows no “${strange}”. ${asks || ""}` };
     const [n, needs] = task === "next" ? [tokens.length - 1, "five at most"] : [tokens.length, length];
-    if (tokens.length !== length) return { problem: `${n} ${unit}${n === 1 ? "" : "s"}: it needs ${needs}.` };
+    if (tokens.length !== length || isSound?.(tokens) === false)
+      return { problem: asks || `${n} ${unit}${n === 1 ? "" : "s"}: it needs ${needs}.` };
     return { ids: tokens.map((token) => vocabulary.indexOf(token)) };
   }
 
