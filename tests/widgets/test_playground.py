@@ -350,7 +350,7 @@ def test_a_recorded_training_comes_out_again(engine: Page) -> None:
 # ---------------------------------------------------------------- what is said of a training
 
 
-VERDICT = "([source, given]) => new Function(`${source}; return verdictOf`)()(given)"
+SAY = "([source, name, given]) => new Function(`${source}; return ${name}`)()(...given)"
 GOAL = 300
 SHARES = dict[int, float | tuple[float, float]]
 """The share right at steps of a training; two where its parts changed, before and after it."""
@@ -372,16 +372,22 @@ def training(task: str, right: SHARES, *, seen: SHARES | None = None, changes: A
 
 
 @pytest.fixture
-def verdict(engine: Page) -> Any:
-    """What is said of a training: the outcome, and the rest."""
+def say(engine: Page) -> Any:
+    """Any of the functions that write what the figure says."""
     source = re.sub(r"^export ", "", _read("playground_words"), flags=re.MULTILINE)
+    return lambda name, *given: engine.evaluate(SAY, [source, name, given])
+
+
+@pytest.fixture
+def verdict(say: Any) -> Any:
+    """What is said of a training: the outcome, and the rest."""
 
     def ask(
         run: dict[str, Any], *, goal: int = GOAL, simplest: float = 0.2, parts: Any = None, **more: Any
     ) -> list[str]:
         now = {"parts": parts or run["changes"][-1][1:], "right": run["right"][-1]} | more.pop("now", {})
         given = {"run": run, "now": now, "goal": goal, "simplest": simplest} | more
-        return [words.replace("\u00a0", " ") for words in engine.evaluate(VERDICT, [source, given])]
+        return [words.replace("\u00a0", " ") for words in say("verdictOf", given)]
 
     return ask
 
@@ -400,7 +406,68 @@ def test_the_verdict_scores_a_guess_of_a_training_whose_parts_stayed(verdict: An
     outcome, rest = verdict(training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)]), recorded=[0.191, 0.236])
     assert outcome == "It fails, and you guessed otherwise."
     assert "recorded: 19 to 24 %. A place does not know which place it is" in rest
+    assert rest.endswith("nor where the other letters stand. Now tick “beside it, all parts”.")
     assert "take the positions out" not in rest
+
+
+@in_browser
+def test_the_verdict_of_a_pause_says_how_to_finish(verdict: Any) -> None:
+    run = training("reverse", {0: 0.04, 1: 0.05})
+    assert verdict(run) == [
+        "",
+        "Paused at step 1 of 300: 5 % of the new letters right, loss 0.50. Go on to finish.",
+    ]
+    unguessed = verdict(run | {"guess": None})[1]
+    assert unguessed == "At step 1 of 300: 5 % of the new letters right, loss 0.50. Your guess lets it go on."
+    changed = training("reverse", {0: 0.04, 1: 0.05, 2: 0.06}, changes=[(1, OUT)], guess=None)
+    assert verdict(changed)[1].endswith("loss 0.50. Without positions from step 1. Go on to finish.")
+
+
+@in_browser
+def test_the_guess_is_asked_in_words_and_counted(say: Any) -> None:
+    asked = {"task": "reverse", "seed": 1, "simplest": 0.291}
+    assert say("guessWords", asked) == "Will it get nine letters in ten right?"
+    assert say("guessWords", asked | {"guess": "no"}) == "Nine letters in ten right? You said no."
+    assert say("guessWords", asked | {"task": "sum"}) == "Will it get nine new sums in ten right?"
+    following = say("guessWords", asked | {"task": "next"}).replace("\u00a0", " ")
+    assert following == "Will it beat a guess from the letter before alone (29 %)?"
+    again = asked | {"seed": 2, "twin": False}
+    assert say("guessWords", again) == "Another start (seed 2). Will it end the same?"
+    # The one before failed, so who says that this one ends the same says that it will not learn.
+    assert say("guessWords", again | {"guess": "no"}) == "Seed 2: the same end? You said yes."
+    assert say("guessWords", again | {"guess": "no", "twin": True}) == "Seed 2: the same end? You said no."
+    told = [["yes", True], ["yes", False], ["no", False], [None, True], ["no", None]]
+    assert say("scoreWords", told) == "2 of 3 guesses right."
+    assert say("scoreWords", told[:1]) == ""
+    run = training("reverse", {0: 0.05, 300: 1})
+    assert say("outcomeOf", run, GOAL, 0.2) is True
+    assert say("outcomeOf", run | {"done": 200}, GOAL, 0.2) is None
+    assert say("outcomeOf", training("reverse", {300: 1}, changes=[(100, OUT)]), GOAL, 0.2) is None
+
+
+@in_browser
+def test_the_words_before_a_guess_say_what_the_parts_do(say: Any) -> None:
+    assert "".join(say("openingWords", "reverse", ALL)) == (
+        "It has learned nothing yet. Positions tell a place where it stands, skips keep what came in, norms keep it to "
+        "one size. Take a part out, if you like. Your guess starts the training."
+    )
+    assert say("openingWords", "who", ALL | OUT) == [
+        "It has no positions: no place knows where it stands. Your guess starts the training."
+    ]
+    neither = say("openingWords", "reverse", ALL | {"skips": False, "norm": False})[0]
+    assert neither.startswith("It has no skips: what a layer finds takes the place of what came in. It has no norms: a")
+    assert say("openingWords", "sort", ALL | {"causal": True})[0].startswith("It looks left only: a place sees itself")
+    assert say("openingWords", "next", ALL)[0].startswith("It looks both ways: a place sees what comes after it, too.")
+
+
+@in_browser
+def test_the_words_of_a_sequence_say_whether_it_is_trained_on(say: Any) -> None:
+    assert say("standingWords", "sum", "4+7=", True, 20) == "4+7= is one of the 20 sums kept back."
+    assert say("standingWords", "sum", "9+9=", False, 20) == "9+9= is in the training."
+    assert say("standingWords", "who", "dog bites man who?", True) == (
+        "dog bites man who? is kept back from the training."
+    )
+    assert say("standingWords", "reverse", "stressed", None) == ""
 
 
 @in_browser
@@ -451,6 +518,12 @@ def test_the_verdict_of_a_model_that_is_changed_and_not_trained_since(verdict: A
     assert outcome == "Without positions it falls to 17 %."
     assert rest.startswith("At step 300, with all parts, it had 100 % of the new letters right.")
     assert "guessed" not in rest
+    blind = training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)])
+    put_in = {"parts": [ALL, USUAL_RATE], "right": 0.16}
+    assert verdict(blind, now=put_in)[0] == (
+        "Positions that it never trained with do not help it at once: 20 % before, 16 % now."
+    )
+    assert verdict(blind, now=put_in | {"right": 0.23})[0] == "With positions it rises to 23 %."
 
 
 @in_browser
@@ -474,20 +547,26 @@ def test_the_verdict_says_by_heart_only_where_the_new_ones_are_low_at_the_same_s
     outcome, rest = verdict(run, goal=600, kept=20)
     assert outcome == "It fails, and you guessed otherwise."
     assert "After 600 steps it has none of the 20 sums kept back right." in rest
-    assert "Of those in training it has 96 % right: it knows them by heart, and has not found how to add." in rest
+    assert rest.endswith("it has 96 % right: it has those by heart, and no rule that carries over to the 20.")
     late = training("reverse", {300: 0.19, 900: 1}, seen={300: 0.2, 900: 1}, changes=[(0, {}, 0.0003)])
     assert "by heart" not in verdict(late)[1]
 
 
 @in_browser
-def test_the_verdict_of_another_start_names_no_guess(verdict: Any) -> None:
+def test_the_verdict_of_another_start_compares_it_with_the_one_before(verdict: Any) -> None:
     first = training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)])
     second = first | {"id": 2, "seed": 2, "guess": None}
-    assert verdict(second, before=first)[0] == "It fails again, from another random start (seed 2)."
+    assert verdict(second, before=first)[0] == "It fails again from another random start (seed 2)."
+    guessed = second | {"guess": "no"}
+    assert verdict(guessed, before=first)[0] == "It fails again from another random start (seed 2), as you guessed."
+    assert verdict(first, before=first)[0] == "It fails, and you guessed otherwise."  # no other start
     learned = second | {"right": [0.05, 1]}
     assert (
         verdict(learned, before=first)[0]
         == "From this random start (seed 2) it learns; from the one before it did not."
+    )
+    assert verdict(learned | {"guess": "no"}, before=first)[0] == (
+        "From this random start (seed 2) it learns, and you guessed otherwise; from the one before it did not."
     )
     assert verdict(second)[0] == "It fails."
 
@@ -497,6 +576,7 @@ def test_the_verdict_tells_of_the_second_model_beside_it(verdict: Any) -> None:
     beside = {"right": [0.05, 1], "steps": [0, 300], "done": 300}
     run = training("reverse", {0: 0.05, 300: 0.2}, changes=[(0, OUT)], beside=beside)
     assert "Beside it, with all parts: 100 %. " in verdict(run)[1]
+    assert "Now tick" not in verdict(run)[1]
     assert "Beside it, with all parts: 100 % at step 200." in verdict(run | {"beside": beside | {"done": 200}})[1]
 
 
@@ -577,6 +657,7 @@ def test_it_learns_to_reverse_and_falls_without_positions(show: Show) -> None:
     assert page.locator(".fall").count() == 1
     assert not re.search(r"\d", page.locator("[data-key=lossname]").text_content())  # that was the whole model's
     assert page.locator(".tt-question").inner_text() == "Will it learn without positions?"
+    assert page.locator(".tt-controls > span").inner_text() == "Would a new one learn without positions?"
     words = learn(page, "No")
     assert words.startswith("It fails, as you guessed.")
     assert share_in(words) < 0.4
@@ -590,7 +671,7 @@ def test_sums_are_learned_by_heart_and_the_next_letter_is_read_without_a_mask(sh
     words = learn(page)
     assert share_in(words) < 0.1
     assert "you guessed otherwise" in words
-    assert "knows them by heart" in words
+    assert "it has those by heart" in words
     page = show(PlaygroundExplorer("next", causal=False))
     assert "it reads the answer" in learn(page)
 
@@ -599,13 +680,14 @@ def test_sums_are_learned_by_heart_and_the_next_letter_is_read_without_a_mask(sh
 def test_it_pauses_steps_goes_on_and_survives_switching_while_it_runs(show: Show) -> None:
     page = show(PlaygroundExplorer())
     page.get_by_role("button", name="No", exact=True).click()
+    page.wait_for_timeout(450)
     page.get_by_role("button", name="Pause").click()
     settled(page)
     step = int(re.search(r"step (\d+)", found(page))[1])
     assert step < 300
     page.get_by_role("button", name="One step").click()
     settled(page)
-    assert found(page).startswith(f"It stands at step {step + 1} of 300: ")
+    assert found(page).startswith(f"Paused at step {step + 1} of 300: ")
     page.get_by_role("button", name="Go on").click()
     for name in ("positions", "skips", "it looks left only", "norms", "positions"):
         page.get_by_label(name).click()
@@ -625,10 +707,64 @@ def test_two_learn_side_by_side_and_another_seed_is_another_run(show: Show) -> N
     assert "Beside it, with all parts: 100" in words
     assert page.locator(".line.usual").count() == 2  # the line and its key
     assert page.locator("[data-key^=saidsecond].right").count() == 1
-    page.get_by_role("button", name="New random start").click()
+    asked = page.locator(".tt-controls > span")
+    page.get_by_role("button", name="New start, at random").click()
+    assert asked.inner_text() == "Another start (seed 2). Will it end the same?"
+    assert page.get_by_role("button", name="Yes", exact=True).evaluate("e => e === e.getRootNode().activeElement")
+    page.get_by_role("button", name="Yes", exact=True).click()
+    assert asked.inner_text() == "Seed 2: the same end? You said yes."
     settled(page)
-    assert found(page).startswith("It fails again, from another random start (seed 2).")
-    assert "guessed" not in found(page)
+    assert found(page).startswith("It fails again from another random start (seed 2), as you guessed.")
+    assert asked.inner_text() == "You said yes. 1 of 2 guesses right."
+
+
+@in_browser
+def test_the_second_click_of_a_double_click_does_not_pause(show: Show) -> None:
+    page = show(PlaygroundExplorer())
+    page.get_by_role("button", name="Yes", exact=True).dblclick()
+    settled(page)
+    assert found(page).startswith("It learns, as you guessed.")
+
+
+@in_browser
+def test_a_guess_is_still_asked_after_single_steps(show: Show) -> None:
+    page = show(specimen())
+    for _ in range(2):
+        page.get_by_role("button", name="One step").click()
+        settled(page)
+    assert found(page).startswith("At step 2 of 20: ")
+    assert page.get_by_role("button", name="Go on").is_hidden()
+    assert page.locator(".tt-controls > span").inner_text() == "Will it get nine letters in ten right?"
+    assert learn(page, "No").startswith("It fails, as you guessed. After 20 steps ")
+
+
+@in_browser
+def test_a_longer_run_before_stays_inside_the_chart(show: Show) -> None:
+    page = show(specimen())
+    learn(page)
+    page.get_by_role("button", name="Go on").click()
+    settled(page)
+    page.get_by_label("positions").click()
+    settled(page)
+    learn(page)
+    ends = "e => { const b = e.getBBox(); return b.x + b.width; }"
+    before, axis = (page.locator(f"[data-key={name}]").evaluate(ends) for name in ("linebefore", "floor"))
+    assert 0 < before <= axis + 0.1
+
+
+@in_browser
+def test_a_key_goes_before_the_pointer_until_that_moves(show: Show) -> None:
+    page = show(PlaygroundExplorer())
+    line = page.locator(".such")
+    page.locator("[data-key=hit8]").focus()
+    page.locator("[data-key=hit2]").hover()
+    assert line.inner_text().startswith("“r” is looked at by ")
+    page.keyboard.press("ArrowRight")
+    assert line.inner_text().startswith("Answer 2, ")
+    assert page.locator(".hit.on").get_attribute("data-key") == "hit9"
+    page.mouse.move(0, 0)
+    page.locator("[data-key=hit2]").hover()
+    assert line.inner_text().startswith("“r” is looked at by ")
 
 
 @in_browser
@@ -653,7 +789,7 @@ def test_a_part_that_goes_out_and_comes_back_while_it_learns_is_marked(show: Sho
     page = show(PlaygroundExplorer("who", steps=150))
     page.get_by_role("button", name="One step").click()  # the first, without a guess
     settled(page)
-    assert re.match(r"It stands at step 1 of 150: \d+\s% of the new answers right, loss \d", found(page))
+    assert re.match(r"At step 1 of 150: \d+\s% of the new answers right, loss \d", found(page))
     page.get_by_label("positions").click()
     settled(page)
     page.get_by_role("button", name="Go on").click()
@@ -780,6 +916,24 @@ def test_what_it_does_not_know_is_told(show: Show) -> None:
     assert "3 letters: it needs 8. Still showing: stressed." in whole_text(page)
     page.get_by_label("Your own letters").fill("a")
     assert "1 letter: it needs 8." in whole_text(page)
+    page.get_by_label("It learns to").select_option("add two digits")
+    own = page.get_by_label("Your own sum")
+    for text in ("12+3", "3-2=", "9+", ""):
+        own.fill(text)
+        assert "It adds two single digits, as in 9+9. Still showing: 4+7=." in whole_text(page)
+    own.fill("9 +9")
+    assert "9+9= is in the training." in page.locator(".such").inner_text()
+    assert page.locator("svg").first.get_attribute("aria-label").endswith("the answer is 18")
+    own.fill("7+4=")
+    assert "7+4= is one of the 20 sums kept back." in page.locator(".such").inner_text()
+    page.get_by_label("It learns to").select_option("say who did it, and to whom")
+    for text, unknown in (("dog bit man", "It knows no “bit”. "), ("who? bites man dog", "")):
+        page.get_by_label("Your own sentence").fill(text)
+        words = f"{unknown}Words: dog man cat girl boy bird horse fox; bites sees hears likes; who? whom? Still showing"
+        assert page.locator(".such").inner_text().startswith(words)
+    page.get_by_label("It learns to").select_option("guess the next letter of a word")
+    page.get_by_label("Your own word").fill("xyz")
+    assert "xyz is none of its words." in page.locator(".such").inner_text()
     page = show(PlaygroundExplorer("who", text=HOSTILE[0][:40]))
     assert "It knows no “<img”" in whole_text(page)
     assert page.locator("section.tt img").count() == 0

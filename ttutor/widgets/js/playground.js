@@ -98,10 +98,8 @@ const CSS = css`
     text-decoration: underline;
     text-decoration-style: dotted;
     text-underline-offset: 0.2em;
-    pointer-events: none;
   }
-  .tt-picture .token,
-  .tt-picture .asked {
+  .tt-picture text {
     pointer-events: none;
   }
   .tt-picture .asked {
@@ -120,14 +118,10 @@ const CSS = css`
   .event,
   .mark {
     stroke: currentColor;
-    stroke-opacity: 0.35;
+    stroke-opacity: 0.7;
   }
   .mark {
     stroke-dasharray: 2 4;
-    stroke-opacity: 0.7;
-  }
-  .event {
-    stroke-opacity: 0.7;
   }
   .line {
     fill: none;
@@ -141,6 +135,7 @@ const CSS = css`
   .line.usual {
     stroke: var(--tt-memory-line);
   }
+  .axis,
   .line.before {
     stroke-opacity: 0.35;
   }
@@ -519,11 +514,11 @@ function render({ model, el }) {
     draw(); // at once: what is pressed next, and who listens, finds it busy
   };
   const series = (parts, rate) => ({ changes: [[0, parts, rate]], done: 0, steps: [], loss: [], seen: [], right: [] });
-  const start = (guess, seed = get("seed"), until = stepsOf(), twin = null) => {
-    const [task, parts, rate] = [get("task"), partsOf(), get("rate")];
+  const start = (guess, twin = null, until = stepsOf()) => {
+    const [task, seed, parts, rate] = [get("task"), get("seed"), partsOf(), get("rate")];
     const run = { id: 1 + Math.max(0, ...get("history").map(({ id }) => id)), task, seed, guess, twin, ...parts, rate };
     Object.assign(run, series(parts, rate), { beside: get("beside") ? series(wholeOf(parts), rate) : null });
-    setTraits(model, { seed, run: {}, now: {} });
+    setTraits(model, { run: {}, now: {} });
     hire(run, {});
     go(until, until === 1);
   };
@@ -657,13 +652,13 @@ function render({ model, el }) {
   /** A guess starts a training, or lets one go on whose first steps were made one by one. */
   const begin = (said) => {
     const twin = twinOf();
-    const guess = twin === false ? (said === "yes" ? "no" : "yes") : said; // “the same” as one that failed
+    const guess = twin === null ? said : (said === "yes") === twin ? "yes" : "no"; // “no” may be “the same”
     begun = performance.now();
     if (isOpen()) {
       ensure().run.guess = guess;
       live.run.twin = twin;
       go(stepsOf());
-    } else start(guess, get("seed"), stepsOf(), twin);
+    } else start(guess, twin);
     pausing.focus();
   };
   const will = [
@@ -681,7 +676,7 @@ function render({ model, el }) {
   });
   const step = button({
     label: "One step",
-    onClick: () => (get("run").steps ? go(get("run").done + 1, true) : start(null, get("seed"), 1)),
+    onClick: () => (get("run").steps ? go(get("run").done + 1, true) : start(null, null, 1)),
   });
   const again = button({
     label: "New start",
@@ -715,8 +710,7 @@ function render({ model, el }) {
   card.more(
     "More parts, and what the words mean",
     make("div", { class: "parts" }, ...few.map(([, { node }]) => node)),
-    ...NOTES.map((text) => make("p", { class: "tt-note", text })),
-    make("p", { class: "tt-note", text: get("note") }),
+    ...[...NOTES, get("note")].map((text) => make("p", { class: "tt-note", text })),
   );
 
   // ---- drawing
@@ -885,8 +879,9 @@ function render({ model, el }) {
     (isPlain(run) && !get("steps") && get("recorded").find(([setting]) => setting === keyOf(run))?.[1]) || [];
   /** Whether it had learned, after the steps of a training. */
   const endOf = (run) => outcomeOf(run, get("steps") || tasks[run.task].steps, get("simplest")[run.task]);
-  /** How the last training with the present parts and another random start ended; null without any. */
+  /** How the last training with the present parts and another random start ended, where that is asked; or null. */
   const twinOf = () => {
+    if (shown().has && !isOpen()) return null;
     const key = keyOf({ task: get("task"), changes: [[0, partsOf(), get("rate")]] });
     const twin = get("history").findLast((one) => isPlain(one) && keyOf(one) === key && endOf(one) !== null);
     return twin && twin.seed !== get("seed") ? endOf(twin) : null;
@@ -929,9 +924,8 @@ function exampleWords(name, ids) {
   const signs = name === "next" ? " (· begins, . ends)" : "";
   const standing = standingWords(name, write(ids).replace(/[·.]/g, ""), isKept(ids), kept);
   const examples = `Examples: ${found[0]}`;
-  return standing
-    ? [standing, make("span", { text: ` ${examples}, ${found[1]}${signs}` })]
-    : [examples, make("span", { text: `, ${found[1]}` })];
+  const more = `, ${found[1]}${signs}`;
+  return [standing || examples, make("span", { text: standing ? ` ${examples}${more}` : more })];
 }
 
 /** The picture of a sequence for a screen reader. */

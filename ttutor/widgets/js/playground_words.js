@@ -254,17 +254,18 @@ function whyOf({ task, parts, rate, point: { right, seen }, isNow, isLater, besi
     return `Of those in training it has ${percent(seen)} right: it has those by heart${rule}.`;
   }
   if (!isNow && rate < 0.001 && !isLater) return "A small learning rate makes small steps: let it go on.";
-  const then = beside ? "" : " Now tick “beside it, all parts”.";
-  if (!positions && !isNow && !causal && task === "reverse")
-    return `A place does not know which place it is, nor where the other letters stand.${then}`;
-  if (!positions && !isNow && !causal && task === "sort")
-    return `Which digits there are is enough to sort; but no place knows which place it is, so two that read the same digit must write the same.${then}`;
-  if (!positions && !isNow && task === "who" && (!causal || layers === 1))
-    return `Without positions “dog bites man” and “man bites dog” are the same to it.${then}`;
-  if (causal && positions && !isNow && task === "reverse")
-    return "Looking left only, the first four places never see the letter that they need.";
-  if (causal && positions && !isNow && task === "sort")
-    return "Looking left only, it must place a digit before it has seen them all.";
+  const blind = {
+    reverse: "A place does not know which place it is, nor where the other letters stand.",
+    sort: "Which digits there are is enough to sort; but no place knows which place it is, so two that read the same digit must write the same.",
+    who: "Without positions “dog bites man” and “man bites dog” are the same to it.",
+  }[task];
+  if (!positions && !isNow && blind && (!causal || (task === "who" && layers === 1)))
+    return beside ? blind : `${blind} Now tick “beside it, all parts”.`;
+  const early = {
+    reverse: "the first four places never see the letter that they need",
+    sort: "it must place a digit before it has seen them all",
+  }[task];
+  if (causal && positions && !isNow && early) return `Looking left only, ${early}.`;
   if (causal !== (task === "next") || !positions) return "";
   if (!isNow && layers === 2 && !skips && !norm) return "Now put one of the two back.";
   if (!isNow || task === "sum") return "";
