@@ -287,6 +287,9 @@ const CSS = css`
     .tt[data-acted] .tt-finding {
       min-height: 8.8em;
     }
+    .tt:not([data-acted]) .tt-found {
+      height: 0;
+    }
     .tt-picture text {
       font-size: 0.75rem;
     }
@@ -300,7 +303,7 @@ const SETTINGS = ["task", ...PARTS, "rate", "seed", "beside", "text", "head", "s
 const NOTES = [
   "Positions: a learned vector for each place. Skips: what a layer finds is added to what came in. Norms: each vector is brought to one size. Looking left only: a causal mask.",
   "The lines are attention, as wide as the weight; two layers meet half-way. Point at a letter, or tap it, to follow its lines. Press “all heads”, their mean, for one at a time.",
-  "Unseen: what it is never trained on. Chance is a guess among all tokens. The loss is minus the logarithm of the probability of the right answer. A random start: first weights, and examples.",
+  "Unseen: never trained on. Chance is a guess among all tokens. The loss is minus the logarithm of the probability of the right answer. A random start: first weights, and examples.",
 ];
 const EVERY = 10; // steps from point to point
 const MOST_POINTS = 200;
@@ -559,11 +562,9 @@ function render({ model, el }) {
 
   // ---- what the reader works with
 
-  const [opening, ...explained] = openingWords(get("task"), partsOf());
   const card = openCard(el, {
     label: "Train it in the page",
     question: titleWords(get("task"), partsOf(), false),
-    invite: opening,
     onReset: () => {
       leave();
       setTraits(model, initial);
@@ -571,7 +572,6 @@ function render({ model, el }) {
     },
     css: CSS,
   });
-  card.root.querySelector(".tt-invite").append(...explained.map((text, i) => (i ? text : make("span", { text }))));
   const task = select({
     label: "It learns to",
     options: Object.keys(tasks).map((name) => [name, WORDS[name][0]]),
@@ -756,6 +756,8 @@ function render({ model, el }) {
     for (const [part, control] of [...switches, ...few]) control.set(get(part));
     beside.set(get("beside"));
     slow.set(get("slow"));
+    const opening = openingWords(name, partsOf());
+    refill(card.root.querySelector(".tt-invite"), ...opening.map((text, i) => (i === 1 ? make("span", { text }) : text)));
     const changed = has ? changedOf(run, now) : "";
     // A training whose parts changed on the way is none of those that are guessed at.
     const isGone = has && phasesOf(run).length > 1;
@@ -790,8 +792,7 @@ function render({ model, el }) {
       return;
     }
     if (!has) {
-      const words = openingWords(name, partsOf()).join("");
-      find(words, [words]);
+      find(opening.join(""), opening);
       return;
     }
     const [verdict, words] = verdictOf({

@@ -4,8 +4,8 @@ import { arrow } from "./drawing.js";
 import { eventWords, percent, phasesOf } from "./playground_words.js";
 
 const GUTTER = 70; // for the names of the lines
-const MARGIN = 120; // for the names of what is marked in the plot
-const SEEDS = 16; // for the circles of the recorded runs
+const MARGIN = 130; // for the names of what is marked in the plot
+const SEEDS = 12; // for the circles of the recorded runs
 
 /** Attention as it is shown: of one head (from 1), or, with 0, the mean of all. */
 export function headOf(weights, head) {
@@ -187,10 +187,7 @@ export function drawPlot({ run, beside, before, most, goal, marks, recorded, fal
   ].filter(Boolean);
   const places = isLow ? { new: [0, 12], seen: [0.36, 12] } : { new: [0, 12], seen: [0.5, 12] };
   const events = phasesOf(run).slice(1);
-  // The circles' name, at their middle.
-  const told = recorded.length
-    ? [{ share: recorded.reduce((sum, one) => sum + one) / recorded.length, text: "five recorded starts" }]
-    : [];
+  const told = recorded.slice(0, 1).map((share) => ({ share, text: "five recorded starts" }));
   const names = apart(
     [{ share: 1, text: "100\u00a0%" }, ...told, ...marks].map(({ share, text }) => {
       const words = text.split("|").slice(isLow ? -1 : 0);
