@@ -10,8 +10,8 @@ and no sum can be learned from it. What it changes, too, the sums did not change
 Before and after: unseen sums, where the answer's beginning is given ("17 + 25 =") and the likeliest tokens follow, so
 that it counts whether the number is right and not how it is said; the same of differences and of sums of three digits,
 which no conversation had; the loss on prose; twenty questions about other things, of which it counts whether the
-expected word is in the answer; and whole answers to some questions. A stored run is not made again; each takes six
-minutes of one core. Stored so far: both kinds, with the first seed.
+expected word is in the answer; and whole answers to some questions. A stored run is not made again; each takes some
+four minutes of one core.
 """
 
 import random
