@@ -21,6 +21,7 @@ class _OtherModules:
 
     @staticmethod
     def find_spec(module: str, *_: object) -> None:
+        """Refuse a module of others by the name of ours; of any other say nothing, so that Python does."""
         if module.startswith("ttutor.") and module.count(".") == 1:
             from ttutor.names import refuse_module
 

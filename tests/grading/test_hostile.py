@@ -42,17 +42,18 @@ def traces() -> set[str]:
     return {f"{place}/{name}" for place in PLACES for name in os.listdir(place) if name == "ttutor-was-here"}
 
 
-def repelled(grader, submission: Submission, earned: float = 0.0) -> None:
+def earned_by(grader, submission: Submission) -> float:
+    """Return what a submission earns, if it leaves nothing behind and takes what an honest one takes."""
     before, there = children(), traces()
     started = time.monotonic()
     mark = grader.grade(submission)
-    assert mark.earned == earned, [(one.exercise_id, one.earned, one.message) for one in mark.exercises]
     assert mark.state is not State.GRADER_ERROR, mark.notes
     assert 100 << 20 < mark.memory_bytes < 3 << 30
     assert mark.cpu_seconds > 0.5
     assert time.monotonic() - started < 2 * grader.assignment.longest + 300
     assert children() <= before
     assert traces() == there
+    return mark.earned
 
 
 def test_there_are_forty():
@@ -61,7 +62,7 @@ def test_there_are_forty():
 
 @pytest.mark.parametrize("name", QUICK)
 def test_some_earn_nothing(grader, name):
-    repelled(grader, handed_in(HOSTILE[name], student="mallory"))
+    assert earned_by(grader, handed_in(HOSTILE[name], student="mallory")) == 0
 
 
 @pytest.mark.soak
@@ -71,7 +72,7 @@ def test_all_earn_nothing_and_change_no_other_mark(grader):
     before = untimed(grader.grade(honest))
     assert before.earned == before.possible
     for code in HOSTILE.values():
-        repelled(grader, handed_in(code, student="mallory"))
+        assert earned_by(grader, handed_in(code, student="mallory")) == 0
     assert untimed(grader.grade(honest)) == before
 
 
@@ -79,7 +80,7 @@ def test_all_earn_nothing_and_change_no_other_mark(grader):
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_older_attacks_earn_nothing(grader, name):
-    repelled(grader, Submission(student="mallory", files=ATTACKS[name]()))
+    assert earned_by(grader, Submission(student="mallory", files=ATTACKS[name]())) == 0
 
 
 @pytest.mark.parametrize("name", [name for name in FORBIDDEN if name not in ("a thread", "without the profiler")])

@@ -186,12 +186,16 @@ def test_a_disc_grows_with_its_area(show: Show) -> None:
 @in_browser
 def test_scrolling_past_it_changes_nothing(show: Show) -> None:
     page = show(specimen(), specimen())
-    before = finding(page.locator(".explorer").first)
+    first = page.locator(".explorer").first
+    before = finding(first)
     page.mouse.move(300, 200)
-    page.mouse.wheel(0, 120)
-    page.mouse.move(320, 210)
+    pointed = finding(first)
+    page.mouse.wheel(0, 120)  # what is under the resting mouse moves away
+    page.wait_for_function("() => scrollY > 100")
+    page.wait_for_timeout(300)
+    assert finding(first) == pointed
     page.mouse.move(0, 0)
-    assert finding(page.locator(".explorer").first) == before
+    assert finding(first) == before
 
 
 @in_browser
