@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,9 +17,11 @@ import torch
 from ttutor.decoder import Decoder
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.generation import beam_search, sample
+from ttutor.layers import LayerNorm
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.names import OURS
+from ttutor.positions import RotaryPositions
 from ttutor.tokenization import CharacterTokenizer
 from ttutor.training.fit import fit
 from ttutor.transformer import Transformer
@@ -45,6 +49,8 @@ CALLS = {
     "one of two": (lambda: Encoder(8, 2, 16, num_layers=2), "Encoder has no `num_layers`: here it is `n_layers`$"),
     "config": (lambda: GPTConfig(hidden_size=8), "GPTConfig has no `hidden_size`: here it is `d_model`"),
     "model": (lambda: GPT(vocab_size=9, n_embd=8), r"GPT\(GPTConfig\(\.\.\.\)\); its `n_embd` is here `d_model`"),
+    "norm": (lambda: LayerNorm(normalized_shape=8), "LayerNorm has no `normalized_shape`: here it is `d_model`"),
+    "positions": (lambda: RotaryPositions(dim=8), "RotaryPositions has no `dim`"),
     "call": (lambda: MultiHeadAttention(8, 2)(torch.ones(1, 2, 8), key_padding_mask=None), r"mask=~key_padding_mask\["),
     "layer": (lambda: EncoderLayer(8, 2, 16)(torch.ones(1, 2, 8), src_mask=None), "EncoderLayer has no `src_mask`"),
     "function": (lambda: fit(None, [], None, steps=1, lr=1e-3), "fit has no `lr`: here it is `learning_rate`"),
@@ -111,7 +117,12 @@ IMPORTS = {
     "import ttutor.llama": "Llama stands in another room: from ttutor.variants import Llama",
     "from ttutor.mask import causal_mask": "there is no ttutor.mask; did you mean ttutor.masks?",
     "import ttutor.nonsense": "No module named 'ttutor.nonsense'",
-    "from ttutor.variants import nonsense": "cannot import name 'nonsense'",
+    "from ttutor.masks import nonsense": "cannot import name 'nonsense' from 'ttutor.masks'; it has CAUSAL, Mask, ",
+    "from ttutor.masks import casual_mask": "did you mean `causal_mask`? from ttutor.masks import causal_mask",
+    "from ttutor.grading import Grader": "here it is a command: `ttutor grade submissions",
+    "from ttutor.figures import plot_attention": "here it is `ttutor.figures.Heatmap`",
+    "from ttutor.attention import self_attention": "has no `self_attention`: here it is `ttutor.multihead.MultiHead",
+    "from ttutor.layers import layernorm": "did you mean `layer_norm`? from ttutor.layers import",
 }
 
 
@@ -119,6 +130,21 @@ IMPORTS = {
 def test_an_import_of_what_is_not_there_says_where_it_is(line: str) -> None:
     with pytest.raises(ImportError, match=re.escape(IMPORTS[line])):
         exec(line)
+
+
+ALONE = {
+    "from ttutor import nonsense": "cannot import name 'nonsense' from 'ttutor'",
+    "from ttutor.variants import nonsense": "cannot import name 'nonsense' from 'ttutor.variants'; it has Atten",
+    "from ttutor.grading import load_assignment": "did you mean `read_assignment`? from ttutor.grading import",
+    "import ttutor.grading; print(hasattr(ttutor.grading, 'load_assignment'))": "False",
+}
+
+
+@pytest.mark.parametrize("line", ALONE)
+def test_a_room_that_loads_on_first_use_says_it_too(line: str) -> None:
+    """In a Python of its own: what checks annotations stands between a room and whoever asks it."""
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    assert ALONE[line] in done.stdout + done.stderr
 
 
 def test_parts_of_a_layer_are_answered_and_a_subclass_may_have_them() -> None:
@@ -158,6 +184,12 @@ def test_methods_of_other_tokenizers_are_answered() -> None:
         CharacterTokenizer.from_pretrained  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         tokenizer.nonsense  # noqa: B018
+    with pytest.raises(TypeError, match="CharacterTokenizer cannot be called: here it is `encode`, of a text"):
+        tokenizer("abc")
+    with pytest.raises(TypeError, match="encode has no `return_tensors`: here it is `torch.tensor"):
+        tokenizer.encode("abc", return_tensors="pt")
+    with pytest.raises(TypeError, match="decode has no `skip_special_tokens`: here it is not needed"):
+        tokenizer.decode([4], skip_special_tokens=True)
     assert pickle.loads(pickle.dumps(tokenizer)).vocabulary == tokenizer.vocabulary
 
 
@@ -208,7 +240,18 @@ def test_every_room_hands_out_what_its_reference_page_lists() -> None:
     assert compared > 300
 
 
-@pytest.mark.parametrize("room", ["variants", "training", "corpora", "translation", "pretrained", "tokenization"])
+def test_every_room_of_the_reference_answers() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in BOOK.glob("api-*.md"))
+    rooms = {".".join(name.split(".")[:2]) for name in re.findall(r"automodule:: (\S+)", pages)}
+    silent = {room for room in rooms if "__getattr__" not in vars(import_module(room))}
+    machinery = {"ttutor.assets", "ttutor.errors", "ttutor.names", "ttutor.other_names", "ttutor.shapes"}
+    assert silent == machinery | {"ttutor.minimal"}, "minimal imports from nowhere else"
+    assert len(rooms) > 25
+
+
+@pytest.mark.parametrize(
+    "room", ["variants", "training", "corpora", "translation", "pretrained", "tokenization", "grading"]
+)
 def test_a_lazy_room_has_all_that_it_promises(room: str) -> None:
     module = import_module(f"ttutor.{room}")
     assert [name for name in module.__all__ if getattr(module, name, None) is None] == []

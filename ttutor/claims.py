@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ttutor.measurement import count_values, format_number, lines, magnitude, one_line, rounded
+from ttutor.names import answer_other_names
 
 VERDICTS: dict[str, str] = {
     "right": "right",
@@ -285,3 +286,6 @@ def _paragraph(lead: str, markup: str) -> str:
 
 def _escape(text: str) -> str:
     return html.escape(text, quote=True)
+
+
+answer_other_names(__name__)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from ttutor.names import AnsweringConfig
+from ttutor.names import AnsweringConfig, answer_other_names
 
 __all__ = ["Config"]
 
@@ -102,3 +102,6 @@ class Config(AnsweringConfig):
         choices, value = sorted(choices), getattr(self, name)
         if value not in choices:
             yield f"{name} must be one of {choices} ({name}={value!r})"
+
+
+answer_other_names(__name__)

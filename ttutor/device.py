@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ttutor.names import answer_other_names
+
 __all__ = ["choose_device", "choose_threads", "half_precision", "to_device"]
 
 BF16_FEATURES = ("avx512_bf16", "amx_bf16")
@@ -89,3 +91,6 @@ def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     to_gpu = torch.device(device).type == "cuda"
     pinned = tensor.pin_memory() if to_gpu and tensor.device.type == "cpu" else tensor
     return pinned.to(device, non_blocking=to_gpu)
+
+
+answer_other_names(__name__)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from zlib import crc32
 
+from ttutor.names import answer_other_names
 from ttutor.widgets.style import PALETTE, scheme_css
 
 __all__ = ["Box", "Drawing"]
@@ -142,3 +143,6 @@ def _style() -> str:
         f".{_NAME} path{{fill:var(--muted)}}.{_NAME} text{{fill:var(--text);font:14px sans-serif}}"
         f".{_NAME} .code{{font:12px monospace}}"
     )
+
+
+answer_other_names(__name__)

@@ -9,13 +9,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, layer_caches
-from ttutor.names import answer_other_names
+from ttutor.names import Answering, answer_other_names
 from ttutor.shapes import check_shapes, has_values
 
 __all__ = ["Embeddings", "TokenEmbedding", "check_ids", "extend_cache"]
 
 
-class TokenEmbedding(nn.Module):
+class TokenEmbedding(Answering, nn.Module):
     r"""A row of a learned table for each token, times $\sqrt{d_\mathrm{model}}$.
 
     Vaswani et al. (2017), section 3.4. The table starts with standard deviation $1/\sqrt{d_\mathrm{model}}$, which

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from torch import nn
 
+from ttutor.names import answer_other_names
+
 __all__ = ["evaluating"]
 
 
@@ -19,3 +21,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module in was_training:
             module.training = True
+
+
+answer_other_names(__name__)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ttutor.names import answer_other_names
+
 
 def format_number(value: Any, digits: int = 3) -> str:
     """Write one number for a reader: floats to a few significant digits, integers whole, bools as words.
@@ -105,3 +107,6 @@ def _text(measured: Any) -> str:
 def _round_float(number: float, digits: int) -> float:
     """Round to significant digits; adding 0.0 turns minus zero into zero."""
     return float(f"{number:.{digits}g}") + 0.0 if math.isfinite(number) else number
+
+
+answer_other_names(__name__)

@@ -4,6 +4,7 @@ Nothing here is an alias. A name of theirs raises the error that it would raise 
 here; the table is `OURS`, which the book prints on its page "Coming from PyTorch".
 """
 
+import dis
 import inspect
 import re
 import sys
@@ -52,7 +53,7 @@ def answer(place: str, name: str) -> str:
     >>> answer("MultiHeadAttention", "num_heads")
     'MultiHeadAttention has no `num_heads`: here it is `n_heads`'
     """
-    return f"{place} has no `{name}`: here it is {OURS[name]}"
+    return f"{place} has no `{name}`: here it is {OURS[_theirs(name) or name]}"
 
 
 def _unknown(function: Callable[..., Any], keywords: Mapping[str, Any], place: str) -> str:
@@ -196,7 +197,10 @@ class AnsweringTokenizer(Answering):
 
         def __getattr__(self, name):
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(answer(type(self).__name__, name) if name in MODELS else message)
+            raise AttributeError(answer(type(self).__name__, name) if name in OURS else message)
+
+        def __call__(self, *args, **keywords):
+            raise TypeError(f"{type(self).__name__} cannot be called: here it is {OURS['__call__']}")
 
 
 def answer_other_names(room: str) -> None:
@@ -208,16 +212,29 @@ def hand_out(room: str, name: str, homes: Mapping[str, str]) -> Any:
     """Load a name of a room when it is first asked for, from the module of the room that `homes` gives.
 
     Raises:
-        ImportError: a name of theirs, or of another room of ours: of an AttributeError, `from room import name` would
-            show nothing.
+        ImportError: a name of theirs, or of another room of ours; or `from room import name` asks, which would show
+            nothing of an AttributeError.
         AttributeError: there is no such name.
     """
     if name in homes:
         return getattr(import_module(f"{room}.{homes[name]}"), name)
-    if not name.startswith("_") and not _is_module(room, name):
-        _refuse(room, name)
-    has = f"; it has {', '.join(homes)}" if homes else ""
+    if name.startswith("_") or _is_module(room, name):
+        raise AttributeError(f"module {room!r} has no attribute {name!r}")
+    _refuse(room, name)
+    names = list(homes) or getattr(sys.modules[room], "__all__", [])
+    has = f"; it has {', '.join(names)}" if names else ""
+    if _is_import():
+        raise ImportError(f"cannot import name {name!r} from {room!r}{has}", name=room)
     raise AttributeError(f"module {room!r} has no attribute {name!r}{has}")
+
+
+def _is_import() -> bool:
+    """Whether `from room import name` asks for a name, not `hasattr` or a dot."""
+    frame = sys._getframe()
+    while frame.f_back and (frame.f_code.co_filename == __file__ or frame.f_code.co_name == "__getattr__"):
+        frame = frame.f_back
+    is_package = frame.f_code.co_name == "_handle_fromlist"  # of Python's importlib
+    return is_package or frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
 def _is_module(room: str, name: str) -> bool:
@@ -226,15 +243,25 @@ def _is_module(room: str, name: str) -> bool:
     return path is not None and PathFinder.find_spec(f"{room}.{name}", path) is not None
 
 
+def _theirs(name: str) -> str | None:
+    """The name in the table, whatever its capitals and underscores: `self_attention` is `SelfAttention`."""
+    return name if name in OURS else {_plain(one): one for one in OURS}.get(_plain(name))
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
 def _refuse(room: str, name: str) -> None:
-    if name in OURS:
-        raise ImportError(answer(room, name), name=room)
     rooms = _rooms()
     if name in rooms:
         raise ImportError(f"{name} stands in another room: from ttutor.{rooms[name]} import {name}", name=room)
+    if _theirs(name):
+        raise ImportError(answer(room, name), name=room)
     if close := get_close_matches(name, rooms, n=1, cutoff=0.75):
-        near = close[0]  # an AttributeError: whoever asks `hasattr` is told that it is not there
-        raise AttributeError(f"{room} has no `{name}`; did you mean `{near}`? from ttutor.{rooms[near]} import {near}")
+        near = close[0]
+        message = f"{room} has no `{name}`; did you mean `{near}`? from ttutor.{rooms[near]} import {near}"
+        raise ImportError(message, name=room) if _is_import() else AttributeError(message)
 
 
 def refuse_module(module: str) -> None:
@@ -244,15 +271,12 @@ def refuse_module(module: str) -> None:
         ModuleNotFoundError: a module of theirs, or nearly a name of ours.
     """
     name = module.removeprefix("ttutor.")
-    plain = name.replace("_", "").lower()
-    theirs = name if name in OURS else {one.lower(): one for one in OURS}.get(plain)
-    if theirs is not None:
-        raise ModuleNotFoundError(answer("ttutor", theirs), name=module)
+    if _theirs(name):
+        raise ModuleNotFoundError(answer("ttutor", name), name=module)
     rooms = _rooms()
     if close := get_close_matches(name, set(rooms.values()), n=1, cutoff=0.8):
         raise ModuleNotFoundError(f"there is no {module}; did you mean ttutor.{close[0]}?", name=module)
-    folded = {one.lower(): one for one in rooms}
-    if ours := folded.get(plain):
+    if ours := {_plain(one): one for one in rooms}.get(_plain(name)):
         raise ModuleNotFoundError(
             f"{ours} stands in another room: from ttutor.{rooms[ours]} import {ours}", name=module
         )

@@ -43,7 +43,7 @@ OTHERS = """
 [One scroll](minimal.ipynb) holds the whole model, the [gallery](gallery.ipynb) all figures, and \
 [a real model](pretrained.ipynb) is opened. Solutions are in `solutions`.
 
-Your points, by exercise (run this cell again to see them change):
+Your points (run this cell again to see them change):
 """
 
 
@@ -73,7 +73,7 @@ def start_page(pages: dict[str, NotebookNode]) -> NotebookNode:
             new_markdown_cell(START + "\n".join(rows) + OTHERS, id="start"),
             new_code_cell("import sys\n\n!{sys.executable} -m ttutor exercises", id="progress"),
         ],
-        metadata={"kernelspec": KERNEL, "language_info": {"name": "python"}},
+        metadata={"kernelspec": KERNEL, "language_info": dict(next(iter(pages.values())).metadata.language_info)},
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
+import math
 import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from einops import rearrange
 
 from tests.exercises import specimen as one
 from tests.exercises.specimen import reference, specimen
@@ -125,6 +128,34 @@ def test_an_exception_that_beginners_meet_is_explained() -> None:
     assert "take `.values`, or use `amax`." in judge(EXERCISE, with_places).message
     assert "`.mT` exchanges the last two." in judge(EXERCISE, turned).message
     assert "Did you mean `values`?" in judge(EXERCISE, misspelt).message
+
+
+BEGINNERS = {
+    "values * exp(values)": "return values * exp(values)`). Did you mean `torch.exp`?",
+    "F.relu(values)": "Its import is missing: `import torch.nn.functional as F`.",
+    "values * math.exp(values)": "`math` and `float` take one number",
+    "values if not values else scale": "for each entry of a tensor write `~`, `&`, `|`",
+    "values.view(len(values) / 1, -1)": "write `//` for a whole number",
+    "np.sum(values)": "A function of NumPy got a tensor",
+    "rearrange(values, 'tokens ... -> ... tokens', heads=2)": "Axis heads is not used in transform",
+    "values @ values.T.double()": None,
+}
+
+
+@pytest.mark.parametrize("body", BEGINNERS)
+def test_an_error_of_beginners_says_what_to_do(body: str) -> None:
+    source = f"def answer(values, scale): return {body}"
+    linecache.cache["<mine>"] = (len(source), None, [source], "<mine>")
+    space: dict = {"math": math, "np": np, "rearrange": rearrange} if "F." not in body else {}
+    exec(compile(source, "<mine>", "exec"), space)
+    message = judge(EXERCISE, space["answer"]).message
+    expected = BEGINNERS[body]
+    assert expected in message if expected else "turns all axes" not in message
+
+
+def test_parameters_that_do_not_fit_are_named() -> None:
+    message = judge(EXERCISE, lambda values: values).message
+    assert "Keep the parameters of the stub, in their order." in message
 
 
 def test_what_else_is_wrong_is_said_beside_a_shortcut() -> None:

@@ -56,12 +56,14 @@ def test_ctrl_c_names_the_exercise(ttutor, work, monkeypatch) -> None:
     assert "Stopped while attention.softmax was being checked" in ttutor("check", str(work), code=130).output
 
 
-def test_the_list_follows_the_chapters_with_their_numbers_and_ends_with_a_bar_for_each(ttutor, work) -> None:
+def test_each_chapter_has_a_bar_and_lists_its_exercises_with_their_numbers(ttutor, work) -> None:
     ttutor("check", "my_work.py", "attention.softmax")
-    output = ttutor("exercises").output
+    output = "".join(ttutor("exercises", chapter).output for chapter in CHAPTERS)
     listed = re.findall(r"^  (\d+\.\d+) +(?:open|begun|right) +\S+ +(\S+)", output, re.MULTILINE)
     assert listed == [(number(one.id), one.id) for one in exercises()]
     earned, possible = find("attention.softmax").points, sum(one.points for one in exercises("attention"))
+    output = ttutor("exercises").output
+    assert "attention.causal_mask" not in output
     full = 20 * earned // possible
     bar = "#" * full + "-" * (20 - full)
     assert f" 2  attention    [{bar}] {earned:3} of {possible} points" in output
@@ -78,7 +80,7 @@ def test_checks_in_a_notebook_count(ttutor, tmp_path, monkeypatch) -> None:
     notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
     NotebookClient(notebook, kernel_name="python3").execute()
     points = find("attention.softmax").points
-    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises").output
+    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises", "attention").output
     assert json.loads((tmp_path / "kept" / "progress.json").read_text())["points"] == {"attention.softmax": points}
     monkeypatch.setenv("TTUTOR_PROGRESS", "none")
     assert "Progress is not kept." in ttutor("exercises").output
@@ -129,10 +131,10 @@ def test_what_is_imported_is_no_answer(work) -> None:
 def test_progress_is_kept_and_never_falls(ttutor, work) -> None:
     ttutor("check", "my_work.py", code=1)
     points = find("attention.softmax").points
-    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises").output
+    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises", "attention").output
     work.write_text(WORK.replace("(scores - ", "(2 * scores - "))
     ttutor("check", "my_work.py", "attention.softmax", code=1)
-    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises").output
+    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises", "attention").output
 
 
 def test_all_right_is_exit_code_0(ttutor, work) -> None:

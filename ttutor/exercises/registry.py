@@ -110,7 +110,7 @@ def find(exercise_id: str) -> Exercise:
         raise SettingError(f"there is no exercise {exercise_id!r}, which is a chapter; its exercises are {has}")
     known = [exercise.id for exercise in exercises()] if "." in exercise_id else list(CHAPTERS)
     near = difflib.get_close_matches(exercise_id, known, n=3, cutoff=0.6)
-    advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises` lists them"
+    advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises attention` lists those of a chapter"
     raise SettingError(f"there is no exercise {exercise_id!r}; {advice}")
 
 

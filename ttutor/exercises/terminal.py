@@ -45,7 +45,7 @@ def list_exercises(
         Path | None, typer.Option(help="Try the exercises of a folder of your own.", metavar="my_course/")
     ] = None,
 ) -> None:
-    """List the exercises and how far you have come, or show one."""
+    """Show how far you have come, the exercises of a chapter, or one of them."""
     from ttutor.exercises.exercise import CHAPTERS
     from ttutor.exercises.progress import progress_file, read_progress
     from ttutor.exercises.registry import exercises, find
@@ -63,11 +63,10 @@ def list_exercises(
         elif what is not None and "." in what:
             print(_whole(chosen[0], hint))
         else:
-            print("\n".join(_table(chosen, points)))
-            if what is None:
-                print("\n" + "\n".join(_bars(chosen, points)))
+            print("\n".join(_bars(chosen, points) if what is None else _table(chosen, points)))
             kept = f"kept in {path}, by `check` in a notebook and by `ttutor check`" if path else "not kept"
-            print(f"\n`ttutor exercises attention.softmax` shows one. Progress is {kept}.")
+            print("\n`ttutor exercises attention` lists a chapter's, `ttutor exercises attention.softmax` shows one.")
+            print(f"Progress is {kept}.")
 
 
 def _verify(folder: Path) -> None:
@@ -218,6 +217,6 @@ def _stub_file(chosen: Sequence) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """Fill the paragraphs of a Markdown text, and leave blocks of code alone."""
+    """Fill the paragraphs of a Markdown text, and leave blocks of code and formulas alone."""
     parts = text.strip().split("\n\n")
-    return "\n\n".join(part if "```" in part else textwrap.fill(part, WIDTH) for part in parts)
+    return "\n\n".join(part if part.startswith(("```", "$$")) else textwrap.fill(part, WIDTH) for part in parts)

@@ -9,7 +9,33 @@ import re
 import traceback
 from typing import Any
 
+import torch
 from torch import Tensor
+
+IMPORTS = {
+    "F": "import torch.nn.functional as F",
+    "Tensor": "from torch import Tensor",
+    "einsum": "from einops import einsum",
+    "math": "import math",
+    "nn": "from torch import nn",
+    "np": "import numpy as np",
+    "rearrange": "from einops import rearrange",
+    "repeat": "from einops import repeat",
+    "torch": "import torch",
+}
+"""Names that a file is used to, and the line that is missing where there is none."""
+
+MEANINGS = {
+    r"Boolean value of Tensor with more than one value": "`not`, `and`, `or` and `if` ask for one yes or no: for each "
+    "entry of a tensor write `~`, `&`, `|`, or use `torch.where`.",
+    r"only one element tensors can be converted|only length-1 arrays": "`math` and `float` take one number: use the "
+    "tensor's own methods, such as `exp()` and `sqrt()`, for all of them.",
+    r"(?s)got \([^)]*float.*tuple of ints|must be tuple of ints.*float|'float' object cannot be interpreted": "`/` gives a float even where nothing "
+    "is left over: write `//` for a whole number.",
+    r"^sum\(\) got an unexpected keyword argument 'axis'": "A function of NumPy got a tensor: take the tensor's "
+    "own methods, or those of `torch`.",
+}
+"""What errors of PyTorch mean in a beginner's code, by what they say."""
 
 
 def not_started(name: str, *, is_puzzle: bool) -> str:
@@ -45,8 +71,10 @@ def error(raised: BaseException) -> str:
     >>> error(ValueError("too long\\nand more")), error(KeyError())
     ('ValueError: too long', 'KeyError')
     """
-    said = str(raised).strip()
-    return f"{type(raised).__name__}: {said.splitlines()[0]}" if said else type(raised).__name__
+    said = str(raised).strip().splitlines()
+    if type(raised).__name__ == "EinopsError":  # which names the pattern first and what is wrong with it last
+        said = [" ".join((said[0].strip(), *(line.strip() for line in said[1:][-1:])))]
+    return f"{type(raised).__name__}: {said[0]}" if said else type(raised).__name__
 
 
 def line_of(answer: Any, raised: BaseException) -> str:
@@ -72,14 +100,34 @@ def advice(raised: BaseException, line: str = "") -> str:
     if pair := re.search(r"torch\.return_types\.(max|min)\b", said):
         name = pair[1]
         return f" `{name}` along an axis gives two things, values and their places: take `.values`, or use `a{name}`."
-    if isinstance(raised, RuntimeError) and re.search(r"\.T\b", line):
+    if (
+        isinstance(raised, RuntimeError)
+        and re.search(r"\.T\b", line)
+        and re.search("sizes? of tensor|shapes|mismatch|Expected size", said)
+    ):
         return " `.T` turns all axes around; `.mT` exchanges the last two."
-    if isinstance(raised, NameError) and raised.__traceback__ is not None:
+    if isinstance(raised, NameError) and raised.name and raised.__traceback__ is not None:
         *_, (frame, _) = traceback.walk_tb(raised.__traceback__)
-        known = [*frame.f_locals, *frame.f_globals, *dir(builtins)]
-        close = difflib.get_close_matches(raised.name or "", known, n=1)
-        return f" Did you mean `{close[0]}`?" if close else ""
-    return ""
+        return unknown_name(raised.name, [*frame.f_locals, *frame.f_globals])
+    if isinstance(raised, TypeError) and not line and "argument" in said:
+        return " Keep the parameters of the stub, in their order."
+    return next((f" {meaning}" for words, meaning in MEANINGS.items() if re.search(words, said)), "")
+
+
+def unknown_name(name: str, known: list[str]) -> str:
+    """What to say of a name that nothing has: what is missing, or what was meant.
+
+    >>> unknown_name("nn", []), unknown_name("querry", ["query"]), unknown_name("exp", ["hidden"])
+    (' Its import is missing: `from torch import nn`.', ' Did you mean `query`?', ' Did you mean `torch.exp`?')
+    """
+    if name in IMPORTS:
+        return f" Its import is missing: `{IMPORTS[name]}`."
+    if close := difflib.get_close_matches(name, known, n=1):
+        return f" Did you mean `{close[0]}`?"
+    if callable(getattr(torch, name, None)):
+        return f" Did you mean `torch.{name}`?"
+    close = difflib.get_close_matches(name, dir(builtins), n=1, cutoff=0.8)
+    return f" Did you mean `{close[0]}`?" if close else ""
 
 
 def changed(names: tuple[str, ...], *, is_right: bool) -> str:

@@ -19,5 +19,8 @@ from ttutor.figures.plot import Panels, Plot
 from ttutor.figures.points import Points, Scatter
 from ttutor.figures.sketch import Sketch
 from ttutor.figures.table import Table, span
+from ttutor.names import answer_other_names
 
 __all__ = ["Bars", "Heatmap", "Lines", "Panels", "Picture", "Plot", "Points", "Scatter", "Sketch", "Table", "span"]
+
+answer_other_names(__name__)

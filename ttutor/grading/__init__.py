@@ -3,3 +3,22 @@
 The worker that runs a student's code returns values, never verdicts. The judge compares them with the reference's in a
 process of its own, which never runs and never unpickles anything that came from a submission.
 """
+
+from ttutor.names import hand_out
+
+_HOMES = {
+    "Assignment": "assignment",
+    "GradeRequest": "grade_request",
+    "Outcome": "grade_request",
+    "Record": "record",
+    "grade_class": "grade_request",
+    "read_assignment": "assignment",
+    "read_records": "record",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first asked for: `ttutor --help` needs this package."""
+    return hand_out(__name__, name, _HOMES)

@@ -7,6 +7,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.names import Answering
 from ttutor.shapes import check_shapes
 
 
@@ -31,7 +32,7 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
     return torch.tensor(slopes + finer[: n_heads - whole], dtype=torch.float32, device="cpu")
 
 
-class AlibiPositions(nn.Module):
+class AlibiPositions(Answering, nn.Module):
     r"""Attention with linear biases: $b_{aij} = -m_a \, |p_i - p_j|$, added to the scaled scores.
 
     Here $p_i$ and $p_j$ are the positions of query and key, and $m_a$ is the slope of the head (`alibi_slopes`). Press

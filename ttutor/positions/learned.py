@@ -3,10 +3,11 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.names import Answering
 from ttutor.shapes import has_values
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(Answering, nn.Module):
     """A table with one learned vector for each position, as in BERT and GPT-2; it knows nothing beyond its last row.
 
     Gehring et al. (2017); Vaswani et al. (2017), table 3, row E, found it as good as the waves within its length.

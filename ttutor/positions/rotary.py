@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ttutor.configs import Config
+from ttutor.names import Answering
 from ttutor.shapes import check_shapes, is_recorded
 
 # Which features make a pair: i and i + d_head/2 (Llama in Hugging Face's form), or 2i and 2i + 1 (the paper).
@@ -131,7 +132,7 @@ class Rotation:
         return rearrange([first * cos - second * sin, first * sin + second * cos], MERGE[self.layout])
 
 
-class RotaryPositions(nn.Module):
+class RotaryPositions(Answering, nn.Module):
     """Gives the rotation of each position; it has no parameters and no last position.
 
     Su et al. (2021), section 3.2.2.

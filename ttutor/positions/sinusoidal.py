@@ -5,6 +5,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.names import Answering
 from ttutor.positions.learned import check_range
 
 
@@ -65,7 +66,7 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
     return rearrange(blocks, "pairs other_pairs row column -> (pairs row) (other_pairs column)")
 
 
-class SinusoidalPositions(nn.Module):
+class SinusoidalPositions(Answering, nn.Module):
     """`sinusoidal_encoding` as a module without parameters: give it positions, get their vectors, in float32.
 
     Args:

@@ -12,6 +12,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.names import Answering
 from ttutor.shapes import check_shapes
 
 State = tuple[Float[Tensor, "batch d_model"], ...]
@@ -22,7 +23,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class RecurrentCell(nn.Module):
+class RecurrentCell(Answering, nn.Module):
     r"""What all cells have: an affine map of the input, a linear map of the hidden vector, and where the state begins.
 
     The maps make all gates at once, one after the other along the last axis. All parameters start uniformly between

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 
-from ttutor.names import AnsweringTokenizer
+from ttutor.names import AnsweringTokenizer, answers_other_names
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
@@ -52,10 +52,12 @@ class Tokenizer(AnsweringTokenizer, ABC):
         """How many tokens there are, the four special ones included."""
         return len(self.vocabulary)
 
+    @answers_other_names
     def encode(self, text: str) -> list[int]:
         """The token ids of a text, without marks for start and end; what is not in the vocabulary becomes 1."""
         return [self._id_of.get(token, UNK_ID) for token in self.split(text)]
 
+    @answers_other_names
     def decode(self, token_ids: Iterable[int]) -> str:
         """The text of token ids. Padding, start and end have none; the unknown shows as ``<unk>``."""
         silent = (PAD_ID, BOS_ID, EOS_ID)

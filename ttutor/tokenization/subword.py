@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 from ttutor.errors import FileError, SettingError
 from ttutor.files import foreign_reader, write_file
-from ttutor.names import AnsweringTokenizer
+from ttutor.names import AnsweringTokenizer, answers_other_names
 from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
 
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
@@ -106,6 +106,7 @@ class SubwordTokenizer(AnsweringTokenizer):
         """How many tokens there are, special ones included."""
         return self._tokenizer.get_vocab_size()
 
+    @answers_other_names
     def encode(self, sentence: str) -> list[int]:
         """The token ids of one sentence, without beginning and end marks.
 
@@ -120,6 +121,7 @@ class SubwordTokenizer(AnsweringTokenizer):
         encodings = self._tokenizer.encode_batch([" " + sentence for sentence in sentences], add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    @answers_other_names
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text of token ids; special tokens have none."""
         return self._tokenizer.decode(list(token_ids), skip_special_tokens=True).removeprefix(" ")
