@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 from book._tools.build import read_toc
+from tests.grading.made import MASK, SOFTMAX, marked, recorded
 from ttutor.claims import all_claims
 from ttutor.exercises import exercises
+from ttutor.grading.feedback import IN_WORDS
+from ttutor.grading.marks import State
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
@@ -37,3 +40,18 @@ def test_the_longest_syllabus_has_every_chapter_once_and_each_has_a_goal() -> No
     assert [re.search(r"<(\d\d-\w+)>", week)[1] for week in weeks] == CHAPTERS
     goals = re.findall(r"^\{doc\}`Chapter \d+ <(\d\d-\w+)>`\n: Goal: .+\n: Homework: .+\n: Stumbling", PLAN, re.M)
     assert goals == CHAPTERS
+
+
+def test_the_states_of_the_gradebook_are_those_of_the_table() -> None:
+    table = TEXT[TEXT.index("The column `state`") : TEXT.index("How each exercise ended")]
+    of_a_submission = (State.OK, State.MISSING, State.NOT_GRADABLE, State.GRADER_ERROR)
+    pieces = [marked(MASK, state=state, warnings=warnings) for state in State for warnings in ((), ("line 1: `sys`",))]
+    seen = {recorded("ada", marked(SOFTMAX), piece, state=state).state for state in of_a_submission for piece in pieces}
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == seen
+
+
+def test_how_an_exercise_ends_is_named_in_words_and_as_the_records_have_it() -> None:
+    sentence = TEXT[TEXT.index("How each exercise ended") :].partition("\n")[0]
+    ended = [state for state in State if state not in (State.NOT_GRADABLE, State.GRADER_ERROR)]
+    assert f"({', '.join(IN_WORDS[state] for state in ended)})" in sentence
+    assert re.findall(r"`(\w+)`", sentence) == [state.value for state in ended]

@@ -25,16 +25,24 @@ IMPORTS = {
 }
 """Names that a file is used to, and the line that is missing where there is none."""
 
-MEANINGS = {
-    r"Boolean value of Tensor with more than one value": "`not`, `and`, `or` and `if` ask for one yes or no: for each "
-    "entry of a tensor write `~`, `&`, `|`, or use `torch.where`.",
-    r"only one element tensors can be converted|only length-1 arrays": "`math` and `float` take one number: use the "
-    "tensor's own methods, such as `exp()` and `sqrt()`, for all of them.",
-    r"(?s)got \([^)]*float.*tuple of ints|must be tuple of ints.*float|'float' object cannot be interpreted": "`/` gives a float even where nothing "
-    "is left over: write `//` for a whole number.",
-    r"^sum\(\) got an unexpected keyword argument 'axis'": "A function of NumPy got a tensor: take the tensor's "
-    "own methods, or those of `torch`.",
-}
+MEANINGS = (
+    (
+        "Boolean value of Tensor with more than one value",
+        "`not`, `and`, `or` and `if` ask for one yes or no: for each entry of a tensor write `~`, `&`, `|`.",
+    ),
+    (
+        "only one element tensors can be converted|only length-1 arrays",
+        "`math` and `float` take one number: the tensor's own `exp()`, `sqrt()` and so on take all.",
+    ),
+    (
+        r"(?s)got \([^)]*float.*tuple of ints|must be tuple of ints.*float|'float' object cannot be interpreted",
+        "`/` gives a float even where nothing is left over: write `//` for a whole number.",
+    ),
+    (
+        r"^sum\(\) got an unexpected keyword argument 'axis'",
+        "A function of NumPy got a tensor: take the tensor's own methods, or those of `torch`.",
+    ),
+)
 """What errors of PyTorch mean in a beginner's code, by what they say."""
 
 
@@ -106,12 +114,12 @@ def advice(raised: BaseException, line: str = "") -> str:
         and re.search("sizes? of tensor|shapes|mismatch|Expected size", said)
     ):
         return " `.T` turns all axes around; `.mT` exchanges the last two."
-    if isinstance(raised, NameError) and raised.name and raised.__traceback__ is not None:
-        *_, (frame, _) = traceback.walk_tb(raised.__traceback__)
-        return unknown_name(raised.name, [*frame.f_locals, *frame.f_globals])
+    if isinstance(raised, NameError) and (name := re.match(r"name '(\w+)' is not defined", said)):
+        frames = [frame for frame, _ in traceback.walk_tb(raised.__traceback__)]  # none, where it was told by a worker
+        return unknown_name(name[1], [one for frame in frames[-1:] for one in (*frame.f_locals, *frame.f_globals)])
     if isinstance(raised, TypeError) and not line and "argument" in said:
         return " Keep the parameters of the stub, in their order."
-    return next((f" {meaning}" for words, meaning in MEANINGS.items() if re.search(words, said)), "")
+    return next((f" {meaning}" for words, meaning in MEANINGS if re.search(words, said)), "")
 
 
 def unknown_name(name: str, known: list[str]) -> str:
