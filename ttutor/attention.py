@@ -68,16 +68,20 @@ def attention_weights(
     allowed = combine_masks(mask, Mask(causal=causal, window=window)).materialise(
         n_queries, n_keys, device=query.device
     )
-    if bias is None and allowed is None:
-        return scores.softmax(dim=-1)
-    if bias is not None:
-        check_broadcasts("bias", bias, scores.shape)
-        scores = scores + bias.to(scores.dtype)
     if allowed is not None:
         check_broadcasts("mask", allowed, scores.shape)
-        scores = scores.masked_fill(~allowed, -math.inf)
-    sees_nothing = (scores == -math.inf).all(dim=-1, keepdim=True)  # its softmax would be 0/0, forward and backward
-    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
+    if bias is not None:
+        check_broadcasts("bias", bias, scores.shape)
+        bias = bias.to(scores.dtype)
+        scores = scores + bias
+        is_seen = bias != -math.inf
+        allowed = is_seen if allowed is None else allowed & is_seen
+    if allowed is None:
+        return scores.softmax(dim=-1)
+    # Mask and bias are asked who sees nothing, not the scores: those have a batch of heads, and it would cost the most.
+    sees_a_key = allowed.any(dim=-1, keepdim=True)
+    hidden = torch.where(sees_a_key, -math.inf, 0.0).to(scores.dtype)  # over -inf alone, a softmax would be 0/0
+    return torch.where(allowed, scores, hidden).softmax(dim=-1) * sees_a_key
 
 
 @answers_other_names
