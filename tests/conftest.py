@@ -75,6 +75,16 @@ def ttutor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_readers_run_it: N
 
 
 @pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this run of the tests have in common: what one makes there need not be made twice.
+
+    Which of them asks first is not known, so take a `FileLock` beside it.
+    """
+    is_alone = "PYTEST_XDIST_WORKER" not in os.environ
+    return tmp_path_factory.mktemp("shared") if is_alone else tmp_path_factory.getbasetemp().parent
+
+
+@pytest.fixture(scope="session")
 def transformers() -> ModuleType:
     """Hugging Face's library, its remarks on random models out of the way; what asks for it is skipped without."""
     try:

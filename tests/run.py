@@ -84,7 +84,7 @@ def plan(lax: bool) -> list[Stage]:
         Stage("unit", 240, [(*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")], beside=LINT),
         Stage("notebooks", 200, executed),
         Stage("book", 160, [build, (*PYTEST, UNCHECKED, *looking, "-m", "browser and not soak", *MARKED["browser"])]),
-        Stage("trainer", 120, [(*PYTEST, UNCHECKED, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])]),
+        Stage("trainer", 120, [(*PYTEST, UNCHECKED, *by_file, "-m", "trainer and not soak", *MARKED["trainer"])]),
     ]
 
 

@@ -28,15 +28,12 @@ SOME = [(family, name) for family, name in ALL if family in RECORDED.get(name, F
 
 
 @pytest.fixture(scope="session")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], dict[str, str]]:
+def outcomes(shared_folder: Path) -> Callable[[bool], dict[str, str]]:
     """What came of some, or of all others: found once, whichever of the processes that test asks first."""
-    shared = (
-        tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else tmp_path_factory.mktemp("o")
-    )
 
     @cache
     def found(is_whole: bool) -> dict[str, str]:
-        path = shared / f"transformed-{'others' if is_whole else 'some'}.json"
+        path = shared_folder / f"transformed-{'others' if is_whole else 'some'}.json"
         with FileLock(path.with_suffix(".lock")):
             if not path.exists():
                 path.write_text(json.dumps(transformed(is_whole)), encoding="utf-8")

@@ -68,20 +68,18 @@ def attention_weights(
     allowed = combine_masks(mask, Mask(causal=causal, window=window)).materialise(
         n_queries, n_keys, device=query.device
     )
-    if allowed is not None:
-        check_broadcasts("mask", allowed, scores.shape)
+    if n_keys == 0 or (bias is None and allowed is None):
+        return scores.softmax(dim=-1)
     if bias is not None:
         check_broadcasts("bias", bias, scores.shape)
-        bias = bias.to(scores.dtype)
-        scores = scores + bias
-        is_seen = bias != -math.inf
-        allowed = is_seen if allowed is None else allowed & is_seen
-    if allowed is None:
-        return scores.softmax(dim=-1)
-    # Mask and bias are asked who sees nothing, not the scores: those have a batch of heads, and it would cost the most.
-    sees_a_key = allowed.any(dim=-1, keepdim=True)
-    hidden = torch.where(sees_a_key, -math.inf, 0.0).to(scores.dtype)  # over -inf alone, a softmax would be 0/0
-    return torch.where(allowed, scores, hidden).softmax(dim=-1) * sees_a_key
+        scores = scores + bias.to(scores.dtype)
+    if allowed is not None:
+        check_broadcasts("mask", allowed, scores.shape)
+        scores = torch.where(~allowed, -math.inf, scores)
+    # By its largest score, which is found faster than it is asked whether all are -inf.
+    sees_a_key = scores.detach().amax(dim=-1, keepdim=True) > -math.inf
+    # A softmax over -inf alone would be 0/0, forward and backward.
+    return torch.where(sees_a_key, scores, 0.0).softmax(dim=-1) * sees_a_key
 
 
 @answers_other_names

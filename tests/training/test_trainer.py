@@ -3,8 +3,6 @@
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -360,48 +358,6 @@ def test_lost_or_damaged_metrics_do_not_keep_a_run_from_going_on(begin, content)
     resumed = reopened(trainer)
     assert resumed.resume() == []
     assert resumed.run() == []
-
-
-KILLED = """
-import sys
-from tests.training.tiny import tiny_corpus, tiny_recipe
-from ttutor.training.progress import Stopped
-from ttutor.training.run_folder import RunFolder
-from ttutor.training.trainer import Trainer
-folder = RunFolder(sys.argv[1])
-trainer = Trainer(tiny_corpus(), folder.recipe(), folder, tokenizer=folder.tokenizer())
-if any(folder.checkpoints.glob("step-*")):
-    trainer.resume()
-print("ready", flush=True)
-trainer.run()
-"""
-
-
-def kill_repeatedly(begin, seed: int, kills: int, steps: int) -> tuple[Trainer, Trainer]:
-    """Kill a training at random moments and start it again each time; where it ends, and one that nobody killed."""
-    import random
-
-    moments = random.Random(seed)
-    length = {"steps": steps, "checkpoint_every": 1, "validate_every": 7, "seed": seed}
-    whole, killed = begin("whole", **length), begin("killed", **length)
-    whole.run()
-    command = [sys.executable, "-c", KILLED, str(killed.folder.path)]
-    for _ in range(kills):
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(moments.uniform(0.0, 0.01 * steps))
-            process.kill()
-    ended = reopened(killed)
-    ended.resume()
-    ended.run()
-    return ended, whole
-
-
-@pytest.mark.skipif(os.name != "posix", reason="kills a process the POSIX way")
-def test_killed_and_resumed_ends_bit_identical(begin):
-    ended, whole = kill_repeatedly(begin, seed=0, kills=1, steps=25)
-    assert ended.position.step == whole.position.step == 25
-    assert_bit_identical(ended, whole)
 
 
 @pytest.mark.parametrize(("changes", "warmup"), [({"steps": 40}, 4), ({"steps": 5}, 1), ({"steps": 90_000}, 1000)])
