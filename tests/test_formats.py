@@ -32,7 +32,7 @@ from ttutor.layers.norms import layer_norm, rms_norm
 from ttutor.positions.rotary import half_to_interleaved
 from ttutor.recurrence.additive import additive_weights
 from ttutor.recurrence.convolution import convolve
-from ttutor.recurrence.decay import decay_recurrent, decay_weights
+from ttutor.recurrence.decay import decay_recurrent
 from ttutor.recurrence.scan import linear_scan
 from ttutor.training.assistant import (
     answer_log_probabilities,
@@ -119,7 +119,6 @@ CASES = {
     "half_to_interleaved": (partial(half_to_interleaved, n_heads=2), (normal(16, 5, size=400),)),
     "additive_weights": (additive_weights, (normal(2, 5, 8, size=9), normal(2, 7, 8, size=9), normal(8))),
     "convolve": (convolve, (normal(2, 9, 64, size=100), normal(3, 64, 8))),
-    "decay_weights": (decay_weights, (normal(2, 60, 4, size=9), rates(4), normal(4))),
     "decay_recurrent": (
         lambda *given: decay_recurrent(*given)[0],
         (normal(2, 60, 4, size=9), normal(2, 60, 4, size=400), rates(4), normal(4)),
@@ -136,7 +135,7 @@ CASES = {
     "answer_log_probabilities": (lambda one: answer_log_probabilities(one, IDS, ANSWERS), (normal(3, 7, 5000),)),
     "masked_answer_loss": (lambda one: masked_answer_loss(one, IDS, ANSWERS), (normal(3, 7, 5000, size=20),)),
     "preference_loss": (preference_loss, tuple(normal(40, size=20) for _ in range(4))),
-    "group_advantages": (partial(group_advantages, divide_by_deviation=True), (normal(9, 8),)),
+    "group_advantages": (group_advantages, (normal(9, 8),)),
     "policy_gradient_loss": (policy_gradient_loss, (-rates(40, 30), rates(40))),
     "newton_schulz": (partial(newton_schulz, dtype=torch.float64), (normal(2, 12, 9, size=400),)),
     "contrastive_loss": (contrastive_loss, (normal(40, 40, size=30),)),

@@ -30,18 +30,22 @@ class Box:
 
     @property
     def top(self) -> tuple[Number, Number]:
+        """The middle of the upper edge."""
         return self.x + self.width / 2, self.y
 
     @property
     def bottom(self) -> tuple[Number, Number]:
+        """The middle of the lower edge."""
         return self.x + self.width / 2, self.y + self.height
 
     @property
     def left(self) -> tuple[Number, Number]:
+        """The middle of the left edge."""
         return self.x, self.y + self.height / 2
 
     @property
     def right(self) -> tuple[Number, Number]:
+        """The middle of the right edge."""
         return self.x + self.width, self.y + self.height / 2
 
 

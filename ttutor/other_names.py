@@ -173,7 +173,7 @@ GENERATION = {
     "num_beams": "`beam_size`",
     "beam_width": "`beam_size`",
     "length_penalty": "`alpha`, the exponent of Wu et al. (2016)",
-    "no_repeat_ngram_size": "`ngram_size`",
+    "no_repeat_ngram_size": "`filters=[partial(without_repeated_ngrams, size=n)]` of `greedy_search`",
     "do_sample": "the function `ttutor.generation.sample`",
     "num_return_sequences": "the prompt repeated: `sample(model, token_ids.repeat(n, 1), ...)`",
     "max_length": "`max_new_tokens`, which counts the new tokens alone; `max_len` in a config",

@@ -1,8 +1,8 @@
-"""One form for texts that people take for the same, so that two of them can be compared."""
+"""Texts of other people: one form for those that look the same, and a form that can be shown anywhere."""
 
 import unicodedata
 
-__all__ = ["normal_form"]
+__all__ = ["normal_form", "printable"]
 
 APOSTROPHES = str.maketrans("‘’ʼ`´＇", "''''''")
 
@@ -23,6 +23,15 @@ def normal_form(text: str) -> str:
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFD", text).casefold()).casefold()
     plain = "".join(_plain(letter) for letter in unicodedata.normalize("NFKC", folded.translate(APOSTROPHES)))
     return " ".join(plain.split())
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Return a text without what a terminal would obey: all that cannot be printed, but what is `kept`, is replaced.
+
+    >>> printable("a\\x1b[2J\\nb" + "\\udcff")
+    'a\ufffd[2J\ufffdb\ufffd'
+    """
+    return "".join(one if one.isprintable() or one in kept else "\ufffd" for one in text)
 
 
 def _plain(letter: str) -> str:

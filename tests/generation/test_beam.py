@@ -30,20 +30,3 @@ def test_every_hypothesis_of_every_prompt_is_the_one_found_by_hand(beam_size, al
         assert [one.score for one in beam] == pytest.approx([one[2] for one in expected], abs=1e-9)
         assert {one.ended_by for one in beam} <= {"eos_id", "max_new_tokens"}
         assert all((one.ended_by == "eos_id") == one.is_finished for one in beam)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_no_run_of_tokens_comes_twice_where_that_is_forbidden(size):
-    model = gpt(seed=1)
-    token_ids, is_real = padded(PROMPTS, "right")
-    options = {"is_real": is_real, "max_new_tokens": 5, "beam_size": 3, "alpha": 0.0}
-    free = beam_search(model, token_ids, **options)
-    found = beam_search(model, token_ids, ngram_size=size, **options)
-
-    def repeats(prompt, new):
-        text = [*prompt, *new]
-        runs = [tuple(text[i : i + size]) for i in range(len(text) - size + 1)]
-        return any(run in runs[:i] for i, run in enumerate(runs) if i + size > len(prompt))
-
-    assert not any(repeats(prompt, one.token_ids) for prompt, beam in zip(PROMPTS, found, strict=True) for one in beam)
-    assert any(repeats(prompt, one.token_ids) for prompt, beam in zip(PROMPTS, free, strict=True) for one in beam)

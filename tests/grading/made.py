@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.grading.fake import HIDDEN
 from ttutor.grading.assignment import Assignment, Lateness, assignment_of
+from ttutor.grading.grade_request import LOCK
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, SubmissionMark
 from ttutor.grading.record import Record
 
@@ -98,9 +99,9 @@ def class_of_twelve(folder: Path) -> Path:
 
 
 def all_bytes(out: Path) -> dict[str, bytes]:
-    """Every file of a folder of results but the timings."""
+    """Every file of a folder of results but the timings and the lock, which says who graded here last."""
     return {
         path.relative_to(out).as_posix(): path.read_bytes()
         for path in sorted(out.rglob("*"))
-        if path.is_file() and path.relative_to(out).parts[0] != "timings"
+        if path.is_file() and path.relative_to(out).parts[0] not in ("timings", LOCK)
     }

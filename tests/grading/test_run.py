@@ -19,7 +19,7 @@ import pytest
 from tests.grading.fake import HIDDEN, NUMBER_OF_GRADINGS, FakeGrader
 from tests.grading.made import MASK, RIGHT, SOFTMAX, THEN, all_bytes, asked, class_of_twelve, put
 from ttutor.errors import FileError, InputError
-from ttutor.grading.grade_request import GradeRequest, grade_class, only_grader_in
+from ttutor.grading.grade_request import LOCK, GradeRequest, grade_class
 from ttutor.grading.marking import _source
 from ttutor.grading.record import read_record
 from ttutor.grading.roster import read_roster
@@ -363,10 +363,15 @@ def test_results_and_submissions_must_not_lie_in_one_another(tmp_path) -> None:
 
 def test_a_second_grader_in_the_same_folder_names_the_first(tmp_path) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT})
-    with only_grader_in(tmp_path / "out"), pytest.raises(InputError, match=f"process {os.getpid()}"):
-        run(folder, tmp_path / "out")
-    run(folder, tmp_path / "out")
-    assert not (tmp_path / "out" / ".grading").exists()
+    hold = "import sys; from pathlib import Path; from ttutor.files import sole_writer\n"
+    hold += "with sole_writer(Path(sys.argv[1])): print(flush=True); input()"
+    command, lock = [sys.executable, "-c", hold], tmp_path / "out" / LOCK
+    with subprocess.Popen([*command, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        first.stdout.readline()
+        with pytest.raises(FileError, match=f"process {first.pid} "):
+            run(folder, tmp_path / "out")
+        first.communicate(b"\n")
+    assert run(folder, tmp_path / "out").n_new == 1
 
 
 def test_a_deadline_of_somebody_who_is_not_there_is_refused(tmp_path) -> None:

@@ -10,6 +10,7 @@ from ttutor.cache import DecoderCache
 from ttutor.encoder import Encoder
 from ttutor.errors import ShapeError
 from ttutor.inside import capture, intermediates, patch
+from ttutor.inside.taps import find_sites
 from ttutor.masks import CAUSAL
 from ttutor.multihead import MultiHeadAttention
 from ttutor.recurrence import LSTMCell, RecurrentEncoder
@@ -122,13 +123,13 @@ def test_a_recurrent_cell_gives_a_state_for_each_step():
 
 def test_a_star_stands_for_one_part_and_two_for_any_number():
     encoder = Encoder(8, 2, 16, 2)
-    assert intermediates(encoder, "layers.*") == ["layers.0", "layers.1"]
-    assert intermediates(encoder, "**.weights") == [f"layers.{i}.self_attention.weights" for i in (0, 1)]
-    assert intermediates(encoder, "layers.1.**.norm") == [
+    assert list(find_sites(encoder, "layers.*")) == ["layers.0", "layers.1"]
+    assert list(find_sites(encoder, "**.weights")) == [f"layers.{i}.self_attention.weights" for i in (0, 1)]
+    assert list(find_sites(encoder, "layers.1.**.norm")) == [
         "layers.1.around_attention.norm",
         "layers.1.around_feed_forward.norm",
     ]
-    assert intermediates(MultiHeadAttention(8, 2), "**.weights") == ["weights"]
+    assert list(find_sites(MultiHeadAttention(8, 2), "**.weights")) == ["weights"]
     everything = intermediates(encoder)
     assert everything[:2] == ["output", "input"]
     assert "layers" not in everything  # a list of layers never runs

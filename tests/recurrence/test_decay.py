@@ -7,7 +7,7 @@ import torch
 from einops import einsum
 
 from ttutor.errors import ShapeError
-from ttutor.recurrence import DecayMixing, decay_recurrent, decay_weights
+from ttutor.recurrence import DecayMixing, decay_recurrent
 
 
 @pytest.fixture
@@ -42,8 +42,12 @@ def by_formula(key, value, decay, bonus):
 
 
 def closed_form(key, value, decay, bonus):
-    """All tokens at once, by the table of weights."""
-    return einsum(decay_weights(key, decay, bonus), value, "batch d queries keys, batch keys d -> batch queries d")
+    """All tokens at once: a causal softmax over all pairs of them, without queries."""
+    at = torch.arange(key.shape[1])
+    distance = at[:, None] - at
+    faded = -decay[:, None, None] * (distance - 1).clamp(min=0) + bonus[:, None, None] * (distance == 0)
+    weights = (key.mT[:, :, None] + faded).masked_fill(distance < 0, -math.inf).softmax(dim=-1)
+    return einsum(weights, value, "batch d queries keys, batch keys d -> batch queries d")
 
 
 def test_the_loop_and_the_closed_form_equal_the_formula(key, value, decay, bonus):
@@ -104,6 +108,6 @@ def test_what_does_not_fit_is_named(key, value, decay, bonus):
     with pytest.raises(ShapeError, match="axis 'tokens' is 7 in key but 6 in value"):
         decay_recurrent(key, value[:, :6], decay, bonus)
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in key but 4 in bonus"):
-        decay_weights(key, decay, bonus[:4])
+        decay_recurrent(key, value, decay, bonus[:4])
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but must be 3"):
         DecayMixing(3)(key)

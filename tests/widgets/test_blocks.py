@@ -19,7 +19,7 @@ from ttutor.attention import attention_weights
 from ttutor.transformer import Transformer, TransformerConfig, account
 from ttutor.translation.packed import load_packed
 from ttutor.widgets import BlocksExplorer
-from ttutor.widgets.blocks import ATTENTIONS, LEVELS, PARTS, STEPS, kinds
+from ttutor.widgets.block_parts import ATTENTIONS, LEVELS, PARTS, STEPS, kinds
 from ttutor.widgets.stations import COMPONENTS
 
 SMALL = TransformerConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=16)

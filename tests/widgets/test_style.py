@@ -4,29 +4,17 @@ import json
 import subprocess
 import sys
 
-import matplotlib
 import numpy as np
 import pytest
-import torch
-from matplotlib import pyplot as plt
 
 from ttutor.claims import BADGES
 from ttutor.exercises import result
-from ttutor.widgets import heatmap, static, use_style
+from ttutor.widgets import static
 from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
-matplotlib.use("agg")
 NAMES = {"query", "key", "value", "weights", "memory", "decoder", "loss", "masked"}
 LIGHT_PAGE, DARK_PAGE = PAGE["page"], PAGE_DARK["page"]
 LIGHT_TEXT, DARK_TEXT = PAGE["text"], PAGE_DARK["text"]
-
-
-@pytest.fixture
-def style() -> None:
-    with matplotlib.rc_context():
-        use_style()
-        yield
-        plt.close("all")
 
 
 def luminance(colour: str) -> float:
@@ -68,19 +56,6 @@ def test_explorers_get_their_colours_from_the_palette() -> None:
     colours, _ = json.JSONDecoder().raw_decode(source, start)
     assert colours["light"] == {**PALETTE, **{f"{name}-line": colour for name, colour in OUTLINES.items()}}
     assert colours["dark"] == {**PALETTE_DARK, **{f"{name}-line": colour for name, colour in OUTLINES_DARK.items()}}
-
-
-@pytest.mark.usefixtures("style")
-def test_heatmap_has_queries_as_rows_and_hatches_what_is_masked() -> None:
-    _, ax = plt.subplots()
-    mask = torch.tensor([[True, False, True], [True, True, True]])
-    image = heatmap(ax, torch.tensor([[0.25, 0.0, 0.75], [0.1, 0.2, 0.7]]), ["q1", "q2"], ["k1", "k2", "k3"], mask=mask)
-    assert image.get_array().shape == (2, 3)
-    assert image.get_array().mask.tolist() == [[False, True, False], [False, False, False]]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["q1", "q2"]
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["k1", "k2", "k3"]
-    assert sorted(text.get_text() for text in ax.texts) == ["0.10", "0.20", "0.25", "0.70", "0.75"]
-    assert len([patch for patch in ax.patches if patch.get_hatch()]) == 1
 
 
 def test_a_colour_costs_neither_matplotlib_nor_ipywidgets() -> None:

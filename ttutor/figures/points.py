@@ -25,6 +25,7 @@ def row_colour(plot: Plot, series: str, row: str, index: int, at: int) -> str:
 
 
 def series_of(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The names of all series, in the order in which they first come."""
     return list(dict.fromkeys(name for row in rows.values() for name in row))
 
 

@@ -17,7 +17,7 @@ from ttutor.generation.filters import min_p_only, top_k_only, top_p_only, with_t
 from ttutor.generation.hypothesis import Hypothesis, NewToken
 from ttutor.generation.next_token import next_log_probabilities, read_prompt
 from ttutor.generation.ranking import most_probable
-from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
+from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams
 from ttutor.generation.search import Sampler, greedy_search, sample
 from ttutor.generation.speculative import Speculation, accepted_share, leftover, speculative_batch, speculative_sample
 from ttutor.generation.stopping import ends_with
@@ -55,7 +55,6 @@ __all__ = [
     "with_repetition_penalty",
     "with_temperature",
     "without_repeated_ngrams",
-    "would_repeat_ngram",
 ]
 
 answer_other_names(__name__)

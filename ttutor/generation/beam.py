@@ -13,7 +13,6 @@ from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import Hypothesis
 from ttutor.generation.next_token import new_token_limits, next_log_probabilities
 from ttutor.generation.ranking import best_extensions
-from ttutor.generation.repetition import would_repeat_ngram
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
 from ttutor.generation.writer import Writer, WritingState, check_writes
@@ -69,7 +68,6 @@ def beam_search(
     eos_id: int | Iterable[int] | None = None,
     beam_size: int = 4,
     alpha: float = 0.6,
-    ngram_size: int | None = None,
     watch: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the best ``beam_size`` partial hypotheses at every step; give each sequence's finished ones, best first.
@@ -82,8 +80,6 @@ def beam_search(
         model, token_ids, max_new_tokens, is_real, bos_id, eos_id: as for `greedy_search`.
         beam_size: how many partial hypotheses are kept; 1 gives the greedy search.
         alpha: strength of the length penalty; 0 ranks by probability alone.
-        ngram_size: no run of so many tokens may come twice, the prompt included; no such rule when left out. It
-            forbids and does not renormalise: hypotheses are ranked by the model's own probability.
         watch: told of every step before it is taken; it changes nothing.
 
     Raises:
@@ -95,10 +91,10 @@ def beam_search(
     writer = check_writes(model)
     vocab_size = writer.config.vocab_size
     endings = Endings(as_end_ids(eos_id, vocab_size), (), max_new_tokens)
-    _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), vocab_size)
+    _check_beam(beam_size, alpha, len(endings.eos_ids), vocab_size)
     with evaluating(model):
         state, last = writer.start(token_ids, is_real=is_real, bos_id=bos_id)
-        beams = _Beams(writer, state, endings, beam_size, alpha, ngram_size, watch)
+        beams = _Beams(writer, state, endings, beam_size, alpha, watch)
         while len(last) > 0:
             last = beams.step(last)
     return beams.results()
@@ -114,11 +110,10 @@ class _Beams:
         endings: Endings,
         beam_size: int,
         alpha: float,
-        ngram_size: int | None,
         watch: Callable[[BeamStep], None] | None = None,
     ) -> None:
         self.model, self.state, self.endings, self.watch = model, state, endings, watch
-        self.beam_size, self.alpha, self.ngram_size = beam_size, alpha, ngram_size
+        self.beam_size, self.alpha = beam_size, alpha
         # A hypothesis can end in as many ways as there are end marks, so among this many candidates, and among this
         # many extensions of one hypothesis, there are always enough that go on.
         self.n_candidates = (1 + len(endings.eos_ids)) * beam_size
@@ -135,9 +130,6 @@ class _Beams:
         """Extend every partial hypothesis by its best tokens; give the last token of each that stays open."""
         n_beams, found, seen = self.total.shape[1], [], []
         for rows, log_probabilities in next_log_probabilities(self.model, self.state, last, group_size=n_beams):
-            if self.ngram_size is not None:
-                repeats = would_repeat_ngram(self.state.history[rows], self.ngram_size, log_probabilities.shape[-1])
-                log_probabilities = log_probabilities.masked_fill(repeats, float("-inf"))
             totals = self.total[rows.start // n_beams : rows.stop // n_beams]
             best, row, token = best_extensions(log_probabilities, totals, self.n_candidates)
             found.append((best, row + rows.start, token))
@@ -223,11 +215,9 @@ class _Beams:
         return [sorted(found, key=lambda found: (not found.is_finished, -found.score)) for found in self.finished]
 
 
-def _check_beam(beam_size: int, alpha: float, ngram_size: int | None, n_ends: int, vocab_size: int) -> None:
+def _check_beam(beam_size: int, alpha: float, n_ends: int, vocab_size: int) -> None:
     if not 0 <= alpha <= 10:
         raise ValueError(f"alpha must be between 0 (no length penalty) and 10, but is {alpha}")
-    if ngram_size is not None and ngram_size < 1:
-        raise ValueError(f"ngram_size must be at least 1, but is {ngram_size}")
     widest = vocab_size // (1 + n_ends)
     if type(beam_size) is not int or not 1 <= beam_size <= widest:
         share = {0: "the vocabulary", 1: "half the vocabulary"}.get(n_ends, f"the vocabulary over {1 + n_ends}")

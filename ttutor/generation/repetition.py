@@ -6,7 +6,7 @@ token) included; -1 stands where a row has no token.
 
 import torch
 from einops import rearrange
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ttutor.generation.filters import renormalised
@@ -45,29 +45,6 @@ def with_repetition_penalty(
     return torch.where(came, log_probabilities * penalty, log_probabilities).log_softmax(dim=-1)
 
 
-def would_repeat_ngram(
-    history: Int[Tensor, "rows tokens"], size: int, vocab_size: int
-) -> Bool[Tensor, "rows vocab_size"]:
-    """Which tokens would complete ``size`` tokens in a row that stand in the history already.
-
-    Example:
-        >>> would_repeat_ngram(torch.tensor([[4, 1, 2, 4, 1]]), size=3, vocab_size=5)  # 4 1 was followed by 2
-        tensor([[False, False,  True, False, False]])
-    """
-    check_shapes(history=(history, "rows tokens"))
-    if size < 1:
-        raise ValueError(f"an n-gram has at least 1 token, but size is {size}")
-    repeats = torch.zeros(len(history), vocab_size, dtype=torch.bool, device=history.device)
-    if history.shape[-1] < size:
-        return repeats
-    ngrams = history.unfold(-1, size, 1)  # every run of `size` tokens
-    ending = rearrange(history[:, history.shape[-1] - size + 1 :], "rows tokens -> rows 1 tokens")
-    is_match = (ngrams[..., :-1] == ending).all(dim=-1) & (ngrams >= 0).all(dim=-1)
-    rows, places = is_match.nonzero(as_tuple=True)
-    repeats[rows, ngrams[rows, places, -1]] = True
-    return repeats
-
-
 def without_repeated_ngrams(
     log_probabilities: Float[Tensor, "rows vocab_size"], history: Int[Tensor, "rows tokens"], size: int
 ) -> Float[Tensor, "rows vocab_size"]:
@@ -84,4 +61,13 @@ def without_repeated_ngrams(
         tensor([[0.0000, 0.5000, 0.5000]])
     """
     check_shapes(log_probabilities=(log_probabilities, "rows vocab_size"), history=(history, "rows tokens"))
-    return renormalised(log_probabilities, would_repeat_ngram(history, size, log_probabilities.shape[-1]))
+    if size < 1:
+        raise ValueError(f"an n-gram has at least 1 token, but size is {size}")
+    repeats = torch.zeros_like(log_probabilities, dtype=torch.bool)
+    if history.shape[-1] >= size:
+        ngrams = history.unfold(-1, size, 1)  # every run of `size` tokens
+        ending = rearrange(history[:, history.shape[-1] - size + 1 :], "rows tokens -> rows 1 tokens")
+        is_match = (ngrams[..., :-1] == ending).all(dim=-1) & (ngrams >= 0).all(dim=-1)
+        rows, places = is_match.nonzero(as_tuple=True)
+        repeats[rows, ngrams[rows, places, -1]] = True
+    return renormalised(log_probabilities, repeats)

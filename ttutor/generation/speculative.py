@@ -155,27 +155,14 @@ def speculative_batch(
         while going:
             # A round adds one token more than are kept.
             n_new = min(n_drafted, *(row.end - len(row.tokens) - 1 for row in going))
-            guesses: list[list[int]] = [[] for _ in going]
-            proposals: list[Tensor] = []
-            for _ in range(n_new):
-                texts = [row.tokens + guessed for row, guessed in zip(going, guesses, strict=True)]
-                proposals.append(guesser.read(texts, 1)[1][:, 0])
-                for guessed, proposal in zip(guesses, proposals[-1], strict=True):
-                    guessed.append(_draw(proposal, generator))
-            texts = [row.tokens + guessed for row, guessed in zip(going, guesses, strict=True)]
+            texts, proposals = _guess(guesser, [row.tokens for row in going], n_new, generator)
             log_p, wanted = checker.read(texts, n_new + 1)
             for number, row in enumerate(going):
-                of_row = [proposal[number] for proposal in proposals]
-                n_kept = 0
-                while n_kept < n_new and _is_kept(
-                    wanted[number, n_kept], of_row[n_kept], guesses[number][n_kept], generator
-                ):
-                    n_kept += 1
-                p = wanted[number, n_kept]
-                rest = p if n_kept == n_new else leftover(p, of_row[n_kept])
+                guesses = texts[number][len(row.tokens) :]
+                kept = _kept(guesses, wanted[number], [one[number] for one in proposals], generator)
                 row.drafted.append(n_new)
-                row.kept.append(n_kept)
-                row.extend([*guesses[number][:n_kept], _draw(rest, generator)], log_p[number], eos_id)
+                row.kept.append(len(kept) - 1)
+                row.extend(kept, log_p[number], eos_id)
             numbers = [number for number, row in enumerate(going) if not row.ended_by]
             going = [going[number] for number in numbers]
             for reader in (checker, guesser):
@@ -235,6 +222,33 @@ class _Reader:
         self.state.select(torch.tensor(rows, device=self.device))
         cache, first = self.state.cache, rearrange(torch.tensor(n_tokens, device=self.device), "rows -> rows 1")
         self.state.keep_tokens(cache.is_real & (cache.positions() < first))
+
+
+def _guess(
+    guesser: _Reader, texts: list[list[int]], n_new: int, generator: torch.Generator
+) -> tuple[list[list[int]], list[Float[Tensor, "rows vocab_size"]]]:
+    """The texts with so many drafted tokens more, and the probabilities by which each of these was drawn."""
+    proposals: list[Tensor] = []
+    for _ in range(n_new):
+        proposals.append(guesser.read(texts, 1)[1][:, 0])
+        drawn = [_draw(proposal, generator) for proposal in proposals[-1]]
+        texts = [[*text, token] for text, token in zip(texts, drawn, strict=True)]
+    return texts, proposals
+
+
+def _kept(
+    guesses: list[int],
+    wanted: Float[Tensor, "places vocab_size"],
+    proposals: list[Float[Tensor, " vocab_size"]],
+    generator: torch.Generator,
+) -> list[int]:
+    """The guesses of one text up to the first that is refused, and one token more, by what is left to be drawn."""
+    n_kept = 0
+    while n_kept < len(guesses) and _is_kept(wanted[n_kept], proposals[n_kept], guesses[n_kept], generator):
+        n_kept += 1
+    p = wanted[n_kept]
+    rest = p if n_kept == len(guesses) else leftover(p, proposals[n_kept])
+    return [*guesses[:n_kept], _draw(rest, generator)]
 
 
 def _draw(probabilities: Float[Tensor, " vocab_size"], generator: torch.Generator) -> int:

@@ -14,6 +14,7 @@ from ttutor.exercises.source import stub_source
 from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.reader import READ_CAP, methods_of, steps_of
+from ttutor.texts import printable
 
 NO_MORE = ConfigDict(extra="forbid")
 Text = Annotated[str, StringConstraints(max_length=2000)]
@@ -104,7 +105,7 @@ def _alone(session: Any, file: SourceFile, wanted: list[str]) -> FileRead:
 
 def shown_name(file: SourceFile) -> str:
     """A file's name as it can be shown; only its end counts."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in file.name[-120:])
+    return printable(file.name[-120:])
 
 
 def files_read(came: Any, count: int) -> list[FileRead]:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ttutor.grading.record import Record
 
 SHOWN = 30
-ALL_WELL, GRADER_ERROR = 0, 3
 Own = Annotated[
     Path | None, typer.Option("--exercises", help="A folder of exercises of your own.", metavar="my_course/")
 ]
@@ -70,7 +69,7 @@ def grade(
     from ttutor.files import write_text
     from ttutor.grading import exports
     from ttutor.grading.assignment import read_assignment
-    from ttutor.grading.grade_request import GradeRequest, grade_class
+    from ttutor.grading.grade_request import ALL_GRADED, GRADER_ERROR, GradeRequest, grade_class
     from ttutor.grading.roster import Roster, read_roster
     from ttutor.grading.sandbox import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, bytecode
     from ttutor.grading.session import check_sandbox
@@ -82,7 +81,7 @@ def grade(
         if self_test:
             from ttutor.grading.self_test import run_self_test
 
-            raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=kind) else GRADER_ERROR)
+            raise typer.Exit(ALL_GRADED if run_self_test(say, sandbox=kind) else GRADER_ERROR)
         if submissions is None or assignment is None:
             fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
         if own is not None:

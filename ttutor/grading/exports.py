@@ -9,13 +9,16 @@ import base64
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.feedback import IN_WORDS, message_for
 from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.record import Record
+from ttutor.texts import printable
 
+_printable = partial(printable, kept="\n\t")  # what XML 1.0 and a terminal can hold of a text
 TAGS = dict.fromkeys((State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH), "failure")
 TAGS |= {State.MISSING: "skipped", State.NOT_GRADABLE: "error", State.GRADER_ERROR: "error"}
 
@@ -118,8 +121,3 @@ def _why(record: Record, one: ExerciseMark) -> str:
     if record.mark.state in (State.NOT_GRADABLE, State.GRADER_ERROR):
         return IN_WORDS[record.mark.state]
     return _printable(message_for(one) or IN_WORDS[one.state])
-
-
-def _printable(text: str) -> str:
-    """What XML 1.0 and a terminal can hold of a text."""
-    return "".join(one if one.isprintable() or one in "\n\t" else "\ufffd" for one in text)

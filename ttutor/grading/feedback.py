@@ -20,6 +20,7 @@ from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, number
 from ttutor.grading.record import Record
 from ttutor.grading.worker.framing import Malformed, parse_json
+from ttutor.texts import printable
 
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SIGNS = re.compile(r"([\\`*_\[\]#|~!{}])")
@@ -38,8 +39,7 @@ def plain(text: str) -> str:
     >>> plain("# <b> in `x_1`")
     '\\\\# &lt;b&gt; in `x_1`'
     """
-    line = "".join(one if one.isprintable() else "\ufffd" for one in " ".join(text.split()))
-    parts = CODE.split(line)  # text and code in turn
+    parts = CODE.split(printable(" ".join(text.split())))  # text and code in turn
     return "".join(
         f"`{part}`" if index % 2 else SIGNS.sub(r"\\\1", html.escape(part, quote=False))
         for index, part in enumerate(parts)

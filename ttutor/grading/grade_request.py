@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm import tqdm
 
 from ttutor.errors import InputError
-from ttutor.files import write_text
+from ttutor.files import sole_writer, write_text
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.exports import junit
 from ttutor.grading.feedback import as_html, feedback, feedback_notebook, summary
@@ -114,11 +112,11 @@ def grade_class(request: GradeRequest) -> Outcome:
 
     Raises:
         InputError: there is nothing to grade, or it lies where the results would go.
-        FileError: the older results or the marks by hand cannot be read, or results cannot be written, as where the
-            disk is full; what was graded before stands.
+        FileError: another process grades there; the older results or the marks by hand cannot be read; or results
+            cannot be written, as where the disk is full. What was graded before stands.
     """
     _check_places(request)
-    with only_grader_in(request.out):
+    with sole_writer(request.out / LOCK):
         return _grade_class(request)
 
 
@@ -180,42 +178,6 @@ def write_outputs(
     errors.unlink(missing_ok=True)
     if failures:
         write_text(errors, "\n\n".join(f"{one}\n{why.strip()}" for one, why in sorted(failures.items())) + "\n")
-
-
-@contextmanager
-def only_grader_in(out: Path) -> Iterator[None]:
-    """Keep a folder of results to one grader at a time.
-
-    Raises:
-        InputError: another process grades there.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    place = out / LOCK
-    with place.open("a+", encoding="utf-8") as lock:
-        try:
-            _lock(lock)
-        except OSError:
-            lock.seek(0)
-            who = lock.read().strip() or "unknown"
-            raise InputError(
-                f"another grader (process {who}) works in {out}: wait for it, or choose another --out"
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        try:
-            yield
-        finally:
-            place.unlink(missing_ok=True)
-
-
-def _lock(file: TextIO) -> None:
-    """Lock a file for this process; the system takes the lock away when the process ends, however that is."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no lock of this kind
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _check_extensions(assignment: Assignment, work: ClassWork) -> None:

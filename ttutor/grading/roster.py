@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ttutor.errors import FileError
-from ttutor.texts import normal_form
+from ttutor.texts import normal_form, printable
 
 MOODLE = re.compile(r"_([^\W_]+)_assignsubmission_(?:file|onlinetext)(?:_|$)")
 CANVAS_NAME = r"(?P<name>[^\W\d_](?:[^\W_]|[-'.])*)(?P<late>_LATE)?_(?P<number>\d+)"
@@ -127,12 +127,8 @@ def safe_ids(raws: Iterable[str]) -> dict[str, str]:
 
 
 def shown(name: str) -> str:
-    """Return a name as it can be shown anywhere: one line, printable, not too long.
-
-    >>> shown("a\\x1b[2J\\nb" + "\\udcff")
-    'a\ufffd[2J\ufffdb\ufffd'
-    """
-    plain = "".join(one if one.isprintable() else "\ufffd" for one in name)
+    """Return a name as it can be shown anywhere: one line, printable, not too long."""
+    plain = printable(name)
     return plain if len(plain) <= 120 else f"{plain[:117]}..."
 
 

@@ -116,13 +116,13 @@ def everything(exercises: Iterable[Exercise], *, seed: str = SEED, limits: Limit
     return Assignment(title="All exercises", seed=seed, exercises=worth, limits=limits or Limits())
 
 
-def solutions(exercises: Iterable[Exercise], student: str = "reference") -> Submission:
+def solutions(exercises: Iterable[Exercise]) -> Submission:
     """Return a submission that solves these exercises, one file for each.
 
     Each answer is called ``my_...``, so that none takes the place of a function that another one imports.
     """
     files = tuple(SourceFile(f"{one.id}.py", _code(one).encode()) for one in exercises)
-    return Submission(student=student, files=files)
+    return Submission(student="reference", files=files)
 
 
 def _code(exercise: Exercise) -> str:

@@ -100,6 +100,6 @@ def _plain(text: Any, longest: int) -> str:
     return shown(text)
 
 
-def shown(text: str, longest: int = 4000) -> str:
+def shown(text: str) -> str:
     """Return a text in which nothing is that cannot be shown or written, and not too much."""
-    return "".join(one if one == "\n" or unicodedata.category(one)[0] != "C" else "\ufffd" for one in text[:longest])
+    return "".join(one if one == "\n" or unicodedata.category(one)[0] != "C" else "\ufffd" for one in text[:4000])

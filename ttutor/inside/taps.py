@@ -41,21 +41,15 @@ class Site(NamedTuple):
     part: str
 
 
-def intermediates(model: nn.Module, pattern: str = "**") -> list[str]:
-    """The names of all intermediates of a model that match a pattern.
+def intermediates(model: nn.Module) -> list[str]:
+    """The names of all intermediates of a model.
 
     Example:
-        >>> from ttutor.encoder import Encoder
-        >>> encoder = Encoder(d_model=8, n_heads=2, d_ff=16, n_layers=2)
-        >>> intermediates(encoder, "layers.*.self_attention.weights")
-        ['layers.0.self_attention.weights', 'layers.1.self_attention.weights']
-        >>> intermediates(encoder, "layers.2.self_attention.weights")
-        Traceback (most recent call last):
-        ...
-        ValueError: Encoder has no intermediate 'layers.2.self_attention.weights'; similar names:
-        layers.1.self_attention.weights, layers.0.self_attention.weights, ...
+        >>> from ttutor.multihead import MultiHeadAttention
+        >>> intermediates(MultiHeadAttention(d_model=8, n_heads=2))[:7]
+        ['output', 'input', 'q', 'k', 'v', 'weights', 'context']
     """
-    return list(find_sites(model, pattern))
+    return list(_all_sites(model))
 
 
 def find_sites(model: nn.Module, *patterns: str) -> dict[str, Site]:

@@ -47,16 +47,15 @@ def agree(theirs: Mapping[str, Any], **demands: object) -> None:
         raise SettingError(f"this {theirs.get('model_type')} model has what ours has not: " + "; ".join(others))
 
 
-def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, default: str | None = None) -> str:
+def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str]) -> str:
     """Translate one word of a config, such as the name of an activation, into ours.
 
     Args:
         theirs: the config.
         name: which entry.
         choices: our word for each of theirs.
-        default: their word where the config does not mention the entry.
     """
-    word = theirs.get(name, default)
+    word = theirs.get(name)
     if word not in list(choices):
         raise SettingError(f"{name} must be one of {sorted(choices)}, but is {word!r}")
     return choices[word]

@@ -9,7 +9,7 @@ from ttutor.names import answer_other_names
 from ttutor.recurrence.additive import AdditiveAttention, additive_weights
 from ttutor.recurrence.cells import GRUCell, GRUGates, LSTMCell, LSTMGates, RecurrentCell, RNNCell, State
 from ttutor.recurrence.convolution import Convolution, ConvolutionEncoder, convolve, receptive_field
-from ttutor.recurrence.decay import DecayMixing, DecayState, decay_recurrent, decay_weights
+from ttutor.recurrence.decay import DecayMixing, DecayState, decay_recurrent
 from ttutor.recurrence.probe import depends_on, gradient_norms, jacobians_through_time
 from ttutor.recurrence.scan import linear_scan
 from ttutor.recurrence.seq2seq import Seq2Seq, Seq2SeqConfig, Source
@@ -35,7 +35,6 @@ __all__ = [
     "additive_weights",
     "convolve",
     "decay_recurrent",
-    "decay_weights",
     "depends_on",
     "gradient_norms",
     "hidden_of",

@@ -3,18 +3,16 @@ r"""A recurrence in RWKV's manner: a running weighted mean whose weights fade wi
 $$\mathrm{wkv}_t = \frac{\sum_{i<t} e^{-(t-1-i)w + k_i} \odot v_i + e^{u + k_t} \odot v_t}
                         {\sum_{i<t} e^{-(t-1-i)w + k_i} + e^{u + k_t}}$$
 
-Peng et al. (2023), section 3. Each feature has its own decay $w \ge 0$ and its own bonus $u$ for the present token. The
-same numbers come out of two programs: a loop with a small state, and a softmax over all pairs of tokens.
+Peng et al. (2023), section 3. Each feature has its own decay $w \ge 0$ and its own bonus $u$ for the present token. A
+loop with a small state computes it; so would a causal softmax over all pairs of tokens, without queries.
 """
 
 from typing import NamedTuple
 
 import torch
-from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.attention import attention_weights
 from ttutor.shapes import check_shapes
 
 
@@ -76,32 +74,6 @@ def decay_recurrent(
         largest = shift
     mean = torch.stack(means, dim=1) if means else torch.zeros_like(value)  # of no tokens
     return mean.to(given), DecayState(weighted_sum, sum_of_weights, largest)
-
-
-def decay_weights(
-    key: Float[Tensor, "batch tokens d_model"], decay: Float[Tensor, " d_model"], bonus: Float[Tensor, " d_model"]
-) -> Float[Tensor, "batch d_model queries keys"]:
-    r"""How much each token counts in the mean at each later one, feature by feature: a causal softmax without queries.
-
-    $$A_{ti} = \mathrm{softmax}_{i \le t}\big(k_i + [\,i = t\,]\,u - [\,i < t\,](t - 1 - i)\,w\big)$$
-
-    Args:
-        key, decay, bonus: as for `decay_recurrent`.
-
-    Example:
-        >>> decay_weights(torch.zeros(1, 3, 1), torch.tensor([1.0]), torch.tensor([0.0]))[0, 0]
-        tensor([[1.0000, 0.0000, 0.0000],
-                [0.5000, 0.5000, 0.0000],
-                [0.1554, 0.4223, 0.4223]])
-    """
-    _check(key, key, decay, bonus)
-    position = torch.arange(key.shape[1], device=key.device)
-    distance = rearrange(position, "queries -> queries 1") - rearrange(position, "keys -> 1 keys")
-    faded = -einsum(decay, (distance - 1).clamp(min=0).to(decay), "d_model, queries keys -> d_model queries keys")
-    favoured = einsum(bonus, (distance == 0).to(bonus), "d_model, queries keys -> d_model queries keys")
-    scores = rearrange(key, "batch keys d_model -> batch d_model 1 keys") + faded + favoured
-    no_query = rearrange(key, "batch tokens d_model -> batch d_model tokens 1")[..., :0]  # its dot products are 0
-    return attention_weights(no_query, no_query, causal=True, bias=scores, scale=1.0)
 
 
 class DecayMixing(nn.Module):

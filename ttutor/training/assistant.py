@@ -127,28 +127,23 @@ def preference_loss(
     return -functional.logsigmoid(beta * margin).mean()
 
 
-def group_advantages(
-    rewards: Float[Tensor, "prompts answers"], *, divide_by_deviation: bool = False
-) -> Float[Tensor, "prompts answers"]:
+def group_advantages(rewards: Float[Tensor, "prompts answers"]) -> Float[Tensor, "prompts answers"]:
     r"""How much better each answer is than the mean of its group: $A_i = r_i - \bar r$, for each prompt by itself.
 
     Where all answers of a group have one reward, all advantages are zero and nothing is learned from that prompt.
 
+    Differs from GRPO as it was at first (Shao et al. 2024, section 4.1.2): it also divided by the group's standard
+    deviation, by which prompts that nearly always or nearly never go right weigh more (Liu et al. 2025).
+
     Args:
         rewards: of several answers to each prompt.
-        divide_by_deviation: divide by the group's standard deviation too, as GRPO did at first: Shao et al. (2024),
-            section 4.1.2. Prompts that nearly always or nearly never go right then weigh more (Liu et al. 2025).
 
     >>> group_advantages(torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]))
     tensor([[ 0.5000, -0.5000, -0.5000,  0.5000],
             [ 0.0000,  0.0000,  0.0000,  0.0000]])
     """
     check_shapes(rewards=(rewards, "prompts answers"))
-    centred = rewards - rewards.mean(dim=1, keepdim=True)
-    if not divide_by_deviation:
-        return centred
-    deviation = rewards.std(dim=1, keepdim=True, unbiased=False)
-    return torch.where(deviation > 0, centred / deviation.clamp(min=1e-8), 0.0)
+    return rewards - rewards.mean(dim=1, keepdim=True)
 
 
 def policy_gradient_loss(

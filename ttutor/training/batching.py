@@ -93,7 +93,7 @@ class BucketedBatches:
     """Batches over a corpus, each at most `max_tokens` computed tokens on either side, padding counted in.
 
     Within an epoch every pair comes exactly once. The order follows from seed and epoch alone, so a training resumes
-    anywhere by asking for the same epoch from the same batch on.
+    anywhere by asking for the same `batch` of the same epoch.
 
     Args:
         pairs: token ids of source and target, without marks.
@@ -143,9 +143,9 @@ class BucketedBatches:
         batches.append(current)
         return [batches[position] for position in random.permutation(len(batches))]
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from batch `start` on."""
-        for position in range(start, self.per_epoch(number)):
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch."""
+        for position in range(self.per_epoch(number)):
             yield self.batch(number, position)
 
     def batch(self, epoch: int, position: int) -> Batch:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ttutor.errors import FileError, RunError, SettingError
 from ttutor.files import write_file
+from ttutor.texts import printable
 from ttutor.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def _labels(folders: Sequence[RunFolder]) -> list[str]:
 
 def _as_label(name: str) -> str:
     """A name as Matplotlib writes it out: no formula between dollars, not hidden for a leading underscore."""
-    printable = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
-    return (" " if printable.startswith("_") else "") + printable.replace("$", r"\$")
+    plain = printable(name)
+    return (" " if plain.startswith("_") else "") + plain.replace("$", r"\$")
 
 
 def _style() -> Any:

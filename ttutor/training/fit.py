@@ -1,7 +1,7 @@
 """The one short training loop that chapters use for small models; the translator has a trainer of its own."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -58,19 +58,9 @@ def fit(
     rate = learning_rate if callable(learning_rate) else lambda step: learning_rate
     optimizer = torch.optim.Adam(model.parameters(), lr=rate(1), foreach=True)  # on a CPU, too: the same bits sooner
     losses: list[float] = []
-    source = iter(batches)
     model.train()
     bar = tqdm(total=steps, desc="training", unit="step", delay=1.0, leave=False, disable=True if quiet else None)
-    for step in range(1, steps + 1):
-        batch = next(source, None)
-        if batch is None:
-            source = iter(batches)
-            batch = next(source, None)
-            if batch is None:
-                raise ValueError(
-                    f"`batches` was at its end after {step - 1} of {steps} steps and gave nothing when it was begun "
-                    "again; a generator gives its batches once: pass a list"
-                )
+    for step, batch in enumerate(_repeated(batches, steps), start=1):
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
         optimizer.zero_grad()
@@ -91,3 +81,19 @@ def fit(
     bar.close()
     model.eval()
     return losses
+
+
+def _repeated(batches: Iterable[object], steps: int) -> Iterator[object]:
+    """A batch for each step; they are begun again where they run out."""
+    source = iter(batches)
+    for step in range(steps):
+        batch = next(source, None)
+        if batch is None:
+            source = iter(batches)
+            batch = next(source, None)
+        if batch is None:
+            raise ValueError(
+                f"`batches` was at its end after {step} of {steps} steps and gave nothing when it was begun again; "
+                "a generator gives its batches once: pass a list"
+            )
+        yield batch

@@ -99,7 +99,14 @@ class Trainer:
         )
         self.batches = BucketedBatches(training, recipe.tokens_per_batch, recipe.seed)
         self.validation = BucketedBatches(validation, recipe.tokens_per_batch)
+        self._make_model()
+        self.learning_rate = 0.0
+        self.metrics: list[dict] = []
+        self._is_resumed = False
 
+    def _make_model(self) -> None:
+        """Draw the weights, and all that changes with them step by step."""
+        recipe = self.recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size))
@@ -116,9 +123,6 @@ class Trainer:
         self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.lanes)
         self.state = TrainingState(self.model, self.average, self.optimizers, self.lanes)
         self.position, self.best = self.state.position, self.state.best
-        self.learning_rate = 0.0
-        self.metrics: list[dict] = []
-        self._is_resumed = False
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint of the folder; returns a message for each damaged one passed over."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ttutor.corpora.corpus import Pair
+from ttutor.texts import printable
 from ttutor.training.checkpoint import copy_into
 from ttutor.training.records import add_record
 from ttutor.translation.translator import Translator
@@ -82,10 +83,5 @@ def shown(record: dict, with_source: bool) -> str:
     for number, sample in enumerate(record["samples"], start=1):
         for name in names:
             head = f"{number:3}" if name == names[0] else "   "
-            lines.append(f"{head}  {name:11}  {_printable(sample[name]) or '(nothing)'}")
+            lines.append(f"{head}  {name:11}  {printable(sample[name]) or '(nothing)'}")
     return "\n".join(lines)
-
-
-def _printable(text: str) -> str:
-    """The text without what a terminal would obey: a model that has learned little may write any byte."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -33,9 +33,6 @@ _HOMES = {
     "TilesExplorer": "tiles",
     "WavesExplorer": "positions",
     "SequentialExplorer": "sequential",
-    "heatmap": "style",
-    "use_style": "style",
-    "weights_cmap": "style",
 }
 
 __all__ = sorted(_HOMES)

@@ -37,8 +37,8 @@ def stations(translator: Translator, sentence: str, n_target: int) -> dict[str, 
 
     Returns:
         ``tokens``, ``target`` and ``next``: what is read, what is written so far, and the best token after each;
-        ``ids``: those of the first two. By the parts of `ttutor.widgets.blocks.PARTS`: ``vectors``, for each token its
-        first numbers, ``lengths``, and ``weights``, ``queries keys``. ``best``: after each target token the most
+        ``ids``: those of the first two. By the parts of `ttutor.widgets.block_parts.PARTS`: ``vectors``, for each token
+        its first numbers, ``lengths``, and ``weights``, ``queries keys``. ``best``: after each target token the most
         probable ones, with logit and probability. ``norm``: where the model has its norms.
     """
     within("n_target", n_target, 1, MAX_WRITTEN, "the words stand side by side")
