@@ -149,3 +149,12 @@ def test_axes_are_compared_by_name():
 def test_a_dropout_that_is_no_probability_is_refused(tensors, dropout):
     with pytest.raises(ValueError, match="dropout must be at least 0 and below 1"):
         scaled_dot_product_attention(*tensors, dropout=dropout)
+
+
+@pytest.mark.parametrize("made", [lambda: None, some_mask, lambda: CAUSAL], ids=["all", "a mask", "causal"])
+def test_what_is_not_a_number_stays_so_and_is_not_taken_for_a_row_without_keys(tensors, made):
+    query, key, _ = tensors
+    query[0, 1, 2, 3] = float("nan")
+    weights = attention_weights(query, key, made())
+    assert weights[0, 1, 2].isnan().any()
+    assert not weights[1].isnan().any()

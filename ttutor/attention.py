@@ -76,8 +76,8 @@ def attention_weights(
     if allowed is not None:
         check_broadcasts("mask", allowed, scores.shape)
         scores = torch.where(~allowed, -math.inf, scores)
-    # By its largest score, which is found faster than it is asked whether all are -inf.
-    sees_a_key = scores.detach().amax(dim=-1, keepdim=True) > -math.inf
+    # By its largest score, which is found faster than it is asked whether all are -inf; a NaN is no -inf, and stays.
+    sees_a_key = scores.detach().amax(dim=-1, keepdim=True) != -math.inf
     # A softmax over -inf alone would be 0/0, forward and backward.
     return torch.where(sees_a_key, scores, 0.0).softmax(dim=-1) * sees_a_key
 
