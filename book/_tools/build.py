@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -45,9 +47,15 @@ def toc_pages(node: object) -> Iterator[str]:
             yield from toc_pages(entry)
 
 
+@cache
+def table_of_contents() -> dict[str, Any]:
+    """Return what ``_toc.yml`` holds."""
+    return yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+
+
 def read_toc() -> list[str]:
     """Return the pages of ``_toc.yml``."""
-    return list(toc_pages(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
+    return list(toc_pages(table_of_contents()))
 
 
 def find_mathjax() -> Path:

@@ -1,14 +1,17 @@
-"""What the three pages of a chapter show of one another.
+"""What the pages of the book show of one another.
 
-A chapter's number heads its road alone. After a road come the next chapter, its deeper page and its exercises, in this
-order. Exercises begin with the way to the page of symptoms.
+Beside each stand all others, with their titles. A chapter's number heads its road alone. After a road come the next
+chapter, its deeper page and its exercises, in this order. Exercises begin with the way to the page of symptoms.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from book._tools.build import read_toc, table_of_contents
 from book._tools.notebook_io import BESIDE, pages_of
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -52,13 +55,14 @@ def neighbours(pages: list[str], docname: str) -> tuple[str | None, str | None]:
 
 
 def show(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
-    """Say what comes before and after a page (Sphinx event ``html-page-context``)."""
-    pages = list(reading_order(app.env))
+    """Say what the book holds, and what comes before and after a page (Sphinx event ``html-page-context``)."""
+    context["book_parts"], context["title_of"] = table_of_contents()["parts"], partial(numbered_title, app.env)
+    pages = read_toc()
     if name not in pages:
         return
 
     def link(page: str | None) -> dict[str, str] | None:
-        title = app.builder.render_partial(app.env.titles[page])["title"] if page else ""
+        title = escape(numbered_title(app.env, page)) if page else ""
         return {"link": app.builder.get_relative_uri(name, page), "title": title} if page else None
 
     before, after = neighbours(pages, name)
@@ -67,14 +71,10 @@ def show(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: n
         context["after_the_road"] = [link(page) for page in (after, *others) if page]
 
 
-def reading_order(env: BuildEnvironment) -> list[str]:
-    """Return all pages in the order of the table of contents."""
-    order, todo = [], [env.config.root_doc]
-    while todo:
-        page = todo.pop(0)
-        order.append(page)
-        todo = [*env.toctree_includes.get(page, ()), *todo]
-    return order
+def numbered_title(env: BuildEnvironment, page: str) -> str:
+    """Return a page's title, behind the number of its chapter if it is a road."""
+    number = env.toc_secnumbers.get(page, {}).get("", ()) if road_of(page) == page else ()
+    return "".join([*(f"{part}. " for part in number), env.titles[page].astext()])
 
 
 def number_roads_only(app: Sphinx, env: BuildEnvironment) -> None:

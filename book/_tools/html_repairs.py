@@ -20,11 +20,6 @@ REPAIRS = (
     (re.compile(r'(<button class="btn search-button-field[^>]*?)\s+title="Search"\s+aria-label="Search"'), r"\1"),
     (re.compile(r'(<i class="theme-switch [^>]*?)\s+title="[^"]*"'), r"\1"),
     (re.compile(r'<summary aria-label="Toggle hidden content">'), "<summary>"),
-    # The arrow that unfolds the pages of a chapter has a name.
-    (
-        re.compile(r'>([^<>]+)</a><details([^>]*)><summary><span class="toctree-toggle"'),
-        r'>\1</a><details\2><summary aria-label="Pages of \1"><span class="toctree-toggle"',
-    ),
     # Everything on a page lies in a region that can be jumped to.
     (
         re.compile(r'<div id="pst-primary-sidebar" class="([^"]*)">'),

@@ -14,12 +14,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import lxml.html
-import yaml
-from book._tools.build import toc_pages
+from book._tools.build import table_of_contents, toc_pages
 from lxml.etree import _Element as Element
 from lxml.html.builder import H2
 
-ROOT = Path(__file__).resolve().parents[2]
 TITLE = "The Transformer, built and tested"
 ANSWERS = "Hints and solutions"
 SHORT_BLOCK = 12
@@ -79,8 +77,7 @@ def parser() -> lxml.html.HTMLParser:
 
 def captions() -> dict[str, str]:
     """The caption of the part of the table of contents that holds each page."""
-    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
-    return {page: part["caption"] for part in parts for page in toc_pages(part["chapters"])}
+    return {page: part["caption"] for part in table_of_contents()["parts"] for page in toc_pages(part["chapters"])}
 
 
 def has(element: Element, *classes: str) -> bool:

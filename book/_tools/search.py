@@ -31,7 +31,10 @@ CHAPTER = re.compile(r"book/(\d\d)-")
 NOTATION, CHANGES, BEYOND = "book/notation", "book/changelog", "book/beyond"
 FORMULA = LatexNodes2Text(math_mode="text")
 OBJECTS = ("function", "class", "method")
-HIDDEN = "headerlink eqno viewcode-link section-number label cell_output sd-dropdown solution tag_solution ttutor-where"
+HIDDEN = frozenset(
+    "headerlink eqno viewcode-link section-number label cell_output sd-dropdown solution tag_solution "
+    "ttutor-where".split()
+)
 """Classes of what is no text of the book, or folded away because the reader should think first."""
 BLOCKS = "p li td th dt dd div section h1 h2 h3 h4 h5 h6 ul ol dl table".split()
 
@@ -66,10 +69,8 @@ class RowAddresses(SphinxTransform):
 
 def clean(article: Element) -> None:
     """Make a page's text ready to be read: nothing hidden, formulas as words, a space between blocks."""
-    for name in HIDDEN.split():
-        for element in article.find_class(name):
-            element.drop_tree()
-    for element in list(article.iter("script", "style", "svg", "noscript")):
+    hidden = [one for one in article.xpath(".//*[@class]") if not HIDDEN.isdisjoint(one.get("class").split())]
+    for element in [*hidden, *article.iter("script", "style", "svg", "noscript")]:
         element.drop_tree()
     for formula in article.find_class("math"):
         formula.text = FORMULA.latex_to_text(re.sub(r"^\\[(\[]|\\[)\]]$", "", formula.text_content().strip()))

@@ -115,10 +115,14 @@ def watch(page: Page, visit: Visit) -> None:
         if (urlsplit(request.url).hostname or "") not in LOCAL:
             visit.add("request to another host", request.url)
 
+    def fail(request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # which only says that the page was left before it came
+            visit.add("failed request", f"{request.url} ({request.failure})")
+
     page.on("request", guard)
     page.on("console", lambda m: visit.add(f"console {m.type}", m.text) if m.type in ("warning", "error") else None)
     page.on("pageerror", lambda error: visit.add("script error", str(error)))
-    page.on("requestfailed", lambda r: visit.add("failed request", f"{r.url} ({r.failure})"))
+    page.on("requestfailed", fail)
     page.on("response", lambda r: visit.add("failed request", f"{r.url} ({r.status})") if r.status >= 400 else None)
 
 
@@ -159,12 +163,13 @@ class Reader:
     met: list[str] = field(default_factory=list)
     now: Visit = field(default_factory=lambda: Visit(""))
 
-    def visit(self, url: str, patience: float = 20) -> Visit:
+    def visit(self, url: str, patience: float = 20, audited: bool = True) -> Visit:
         """Open a page, look at everything, and return what is wrong with it.
 
         Args:
             url: a page on disk or on this machine.
             patience: seconds in which formulas must be set and explorers mounted.
+            audited: False for a page that is left out of the audits.
         """
         self.now.url, self.now.findings = url, {}
         self.page.set_viewport_size({"width": self.widths[0], "height": 800})
@@ -177,18 +182,8 @@ class Reader:
             self.page.set_viewport_size({"width": width, "height": 800})
             self.page.evaluate(NEXT_FRAME)
             self._note({f"wider than {width} px": self.page.evaluate(OVERFLOW)})
-        if self.audit:
-            self.page.wait_for_timeout(350)  # the theme waits as long before it looks at the new size
-            self.page.evaluate(AXE.read_text(encoding="utf-8"))
-            found = self.page.evaluate(AUDIT, {"quick": self.audit == "quick", "met": self.met})
-            self.met = found["met"]
-            self._note({"axe": found["faults"]})
-        if self.audit == "quick":
-            self.page.emulate_media(color_scheme="dark")
-            self.page.evaluate(IN_THE_DARK)
-            found = self.page.evaluate(AUDIT, {"quick": True, "colours": True})
-            self._note({"axe in the dark": found["faults"]})
-            self.page.emulate_media(color_scheme="light")
+        if self.audit and audited:
+            self._audit()
         result = replace(self.now)
         self.page.goto("about:blank")
         return result
@@ -197,6 +192,19 @@ class Reader:
         for kind, all_ in found.items():
             for what in all_:
                 self.now.add(kind, what)
+
+    def _audit(self) -> None:
+        self.page.wait_for_timeout(350)  # the theme waits as long before it looks at the new size
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate(AUDIT, {"quick": self.audit == "quick", "met": self.met})
+        self.met = found["met"]
+        self._note({"axe": found["faults"]})
+        if self.audit == "quick":
+            self.page.emulate_media(color_scheme="dark")
+            self.page.evaluate(IN_THE_DARK)
+            found = self.page.evaluate(AUDIT, {"quick": True, "colours": True})
+            self._note({"axe in the dark": found["faults"]})
+            self.page.emulate_media(color_scheme="light")
 
     def weigh(self) -> None:
         """Measure how far things moved while the page loaded, and what was transferred for this page alone."""

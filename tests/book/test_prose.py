@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book._tools.notebook_io import chapters, notebooks, read
-from book._tools.prose import CITED, code_names, measured_numbers, paragraphs, stored_numbers
+from tests.book.prose import CITED, code_names, measured_numbers, paragraphs, stored_numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = tomllib.loads((Path(__file__).parent / "numbers_from_elsewhere.toml").read_text(encoding="utf-8"))

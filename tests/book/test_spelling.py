@@ -12,7 +12,7 @@ import codespell_lib
 import pytest
 
 from book._tools.notebook_io import notebooks, read
-from book._tools.prose import paragraphs
+from tests.book.prose import paragraphs
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(codespell_lib.__file__).parent / "data"

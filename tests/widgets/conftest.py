@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page
 from tests.book.browser import Visit, settle, watch
 from ttutor.widgets import Explorer, base, static
 
+# A training in the playground takes some seconds at least, and tells often how it stands, for those who watch it.
+PACE = {"[SECONDS,SLOW_SECONDS]=[4,": "[SECONDS,SLOW_SECONDS]=[0.1,", "slice: 24": "slice: 500"}
 MOUNTS_A_PAGE = 30  # figures that were replaced go on listening to the page's colours
 # The page's own script, run again, mounts what stands in the page now; the figures are ready when it is done.
 MOUNT = """
@@ -32,27 +34,44 @@ async (markup) => {
 """
 
 
+def hurried(script: str) -> str:
+    """A script in which no training waits for those who watch it."""
+    for watched, unwatched in PACE.items():
+        script = script.replace(watched, unwatched)
+    return script
+
+
 @dataclass
 class Show:
     """Shows figures in a page that is loaded from disk, without a network, and used again from test to test."""
 
     browser: Browser
-    shell: Path
+    folder: Path
     tabs: dict[bool, tuple[Page, Visit]] = field(default_factory=dict)
     n_mounts: int = 0
 
     def __call__(
-        self, *explorers: Explorer, width: int = 900, dark: bool = False, touch: bool = False, motion: bool = False
+        self,
+        *explorers: Explorer,
+        width: int = 900,
+        dark: bool = False,
+        touch: bool = False,
+        motion: bool = False,
+        paced: bool = False,
     ) -> Page:
-        """Show explorers, one below the other, and return the page; without movement, unless it is asked for."""
+        """Show explorers, one below the other, and return the page.
+
+        Nothing moves and nobody has to watch a training, unless ``motion`` or ``paced`` asks for it.
+        """
         page, visit = self._tab(touch)
+        shell = (self.folder / ("paced.html" if paced else "shell.html")).as_uri()
         visit.url = ", ".join(map(repr, explorers))
         page.mouse.move(0, 0)
         page.set_viewport_size({"width": width, "height": 740})
         moves = "no-preference" if motion else "reduce"
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=moves, media="screen")
-        if self.n_mounts % MOUNTS_A_PAGE == 0 or page.url != self.shell.as_uri():
-            page.goto(self.shell.as_uri())
+        if self.n_mounts % MOUNTS_A_PAGE == 0 or page.url != shell:
+            page.goto(shell)
         self.n_mounts += 1
         if not page.evaluate(MOUNT, "".join(explorer.to_html() for explorer in explorers)):
             visit.add("did not mount", visit.url)
@@ -88,10 +107,13 @@ class Show:
 
 @pytest.fixture(scope="session")
 def _show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Show:
-    shell = tmp_path_factory.mktemp("explorers") / "shell.html"
-    shell.write_text(base._PAGE.format(title="Figures", body="", script=static.static_script()), encoding="utf-8")
-    static.write_weights(shell.parent)
-    return Show(browser, shell)
+    folder, script = tmp_path_factory.mktemp("explorers"), static.static_script()
+    assert all(one in script for one in PACE), "the playground writes its pace in another way"
+    for name, text in {"shell": hurried(script), "paced": script}.items():
+        page = base._PAGE.format(title="Figures", body="", script=text)
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    static.write_weights(folder)
+    return Show(browser, folder)
 
 
 @pytest.fixture

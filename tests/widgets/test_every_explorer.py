@@ -15,11 +15,10 @@ from types import ModuleType
 
 import pytest
 import traitlets as t
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.book.browser import OVERFLOW
-from tests.widgets.conftest import Show
+from tests.book.browser import AXE, OVERFLOW
+from tests.widgets.conftest import Show, hurried
 from tests.widgets.figure import HOSTILE, assert_fits, in_browser, state_of, whole_text
 from ttutor.widgets import Explorer
 from ttutor.widgets.base import _PAGE
@@ -39,6 +38,10 @@ SHOWN = """
     (e) => `${e.getAttribute('aria-label') || ''} ${e.getAttribute('aria-valuetext') || ''}`);
   return [root.querySelector('section.tt').innerText, ...labels].join('\\n');
 }
+"""
+VIOLATIONS = """
+async (only) => (await axe.run(document, { preload: false, resultTypes: ["violations"], ...only })).violations.map(
+  ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120))}`)
 """
 # Mounts an explorer on a model that the test can read and set, as a kernel does: `window.figure`.
 WITH_A_MODEL = """
@@ -179,13 +182,13 @@ def test_without_scripts_there_is_real_content(browser: Browser, tmp_path: Path)
 def test_a_saved_file_fits_at_every_width_and_axe_finds_nothing(name: str, show: Show, tmp_path: Path) -> None:
     page = show.file(specimen(name).save(tmp_path / "explorer.html"), width=360)
     before = whole_text(page)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
     for dark in (False, True):
         # Without movement, or axe would meet colours on their way from one mode to the other.
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
         expect(page.locator("section.tt")).to_have_attribute("data-mode", "dark" if dark else "light")
-        options = {"runOnly": ["color-contrast"]} if dark else None  # the rest does not depend on the colours
-        found = Axe().run(page, options=options).response["violations"]
-        assert [f"{one['id']}: {[node['html'][:120] for node in one['nodes']]}" for one in found] == []
+        only = {"runOnly": ["color-contrast"]} if dark else {}  # the rest does not depend on the colours
+        assert page.evaluate(VIOLATIONS, only) == []
     assert whole_text(page) == before
     page.emulate_media(media="print")
     assert len(whole_text(page)) > 40
@@ -199,7 +202,7 @@ def test_a_saved_file_fits_at_every_width_and_axe_finds_nothing(name: str, show:
 @every_explorer
 def test_every_control_at_both_ends_and_the_figure_is_what_its_traits_say(name: str, show: Show) -> None:
     page = show(specimen(name), width=360)
-    page.evaluate(WITH_A_MODEL, [module_source(name), specimen(name).static_state()])
+    page.evaluate(WITH_A_MODEL, [hurried(module_source(name)), specimen(name).static_state()])
     before = whole_text(page)
     controls = page.locator(".explorer").locator(CONTROLS)
     for index in range(controls.count()):
@@ -290,7 +293,7 @@ def test_nothing_is_wider_than_its_page(name: str, show: Show) -> None:
 @having("TAP")
 def test_a_tap_on_a_phone_is_enough(name: str, show: Show) -> None:
     selector, words = MODULES[name].TAP
-    page = show(specimen(name), width=360, touch=True)
+    page = show(specimen(name), width=360, touch=True, paced=True)
     page.locator(selector).first.tap()
     assert words in shown(page)
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.widgets.conftest import Show
+from tests.widgets.conftest import Show, hurried
 from tests.widgets.figure import HOSTILE, in_browser, numbers, spoken, whole_text
 from ttutor import assets
 from ttutor.widgets import PlaygroundExplorer
@@ -678,7 +678,7 @@ def test_sums_are_learned_by_heart_and_the_next_letter_is_read_without_a_mask(sh
 
 @in_browser
 def test_it_pauses_steps_goes_on_and_survives_switching_while_it_runs(show: Show) -> None:
-    page = show(PlaygroundExplorer())
+    page = show(PlaygroundExplorer(), paced=True)
     page.get_by_role("button", name="No", exact=True).click()
     page.wait_for_timeout(450)
     page.get_by_role("button", name="Pause").click()
@@ -720,7 +720,7 @@ def test_two_learn_side_by_side_and_another_seed_is_another_run(show: Show) -> N
 
 @in_browser
 def test_the_second_click_of_a_double_click_does_not_pause(show: Show) -> None:
-    page = show(PlaygroundExplorer())
+    page = show(PlaygroundExplorer(), paced=True)
     page.get_by_role("button", name="Yes", exact=True).dblclick()
     settled(page)
     assert found(page).startswith("It learns, as you guessed.")
@@ -786,7 +786,7 @@ def test_a_second_model_catches_up_and_nothing_moves(show: Show) -> None:
 
 @in_browser
 def test_a_part_that_goes_out_and_comes_back_while_it_learns_is_marked(show: Show) -> None:
-    page = show(PlaygroundExplorer("who", steps=150))
+    page = show(PlaygroundExplorer("who", steps=150), paced=True)
     page.get_by_role("button", name="One step").click()  # the first, without a guess
     settled(page)
     assert re.match(r"At step 1 of 150: \d+\s% of the new answers right, loss \d", found(page))
@@ -868,7 +868,7 @@ def test_python_reads_the_history(show: Show) -> None:
 
     made = PlaygroundExplorer("who")
     page = show(made)
-    page.evaluate(WITH_A_MODEL, [module_source("playground"), made.static_state()])
+    page.evaluate(WITH_A_MODEL, [hurried(module_source("playground")), made.static_state()])
     learn(page)
     made.history = json.loads(page.evaluate("JSON.stringify(window.figure.state.history)"))
     (run,) = made.history
@@ -891,7 +891,7 @@ def test_where_workers_are_forbidden_it_learns_beside_the_drawing(browser: Brows
 
 @in_browser
 def test_reset_ends_a_running_training(show: Show) -> None:
-    page = show(specimen())
+    page = show(specimen(), paced=True)
     before = whole_text(page)
     page.get_by_role("button", name="Yes", exact=True).click()
     page.get_by_role("button", name="Reset").click()
