@@ -72,6 +72,7 @@ class Show:
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=moves, media="screen")
         if self.n_mounts % MOUNTS_A_PAGE == 0 or page.url != shell:
             page.goto(shell)
+            page.mouse.move(1, 1)  # the first move in a page comes from nowhere, and moves by nothing
         self.n_mounts += 1
         if not page.evaluate(MOUNT, "".join(explorer.to_html() for explorer in explorers)):
             visit.add("did not mount", visit.url)

@@ -1,6 +1,9 @@
-"""The attention map: its state, its numbers in Python and on the page, its fallback and what it refuses."""
+"""One word looks up, and all words at once: numbers in Python and on the page, the arrow that is pulled, the steps,
+the fallback, what it refuses."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
@@ -9,18 +12,23 @@ from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, Table, cell, in_browser, numbers, slide, spoken, state_of
-from ttutor.widgets import AttentionExplorer, AttentionStepsExplorer
-from ttutor.widgets.attention import MAX_TOKENS
+from ttutor.widgets import AttentionExplorer, SequentialExplorer
+from ttutor.widgets.attention import MAX_TOKENS, STEPS
 
 
 def specimen() -> AttentionExplorer:
     """The figure as the gallery shows it."""
-    scores = 2 * np.random.default_rng(0).normal(size=(6, 6))
-    return AttentionExplorer(["the", "cat", "sat", "on", "the", "mat"], scores, d_head=64)
+    return AttentionExplorer.by_hand()
+
+
+def head(tokens: list[str], d_head: int, d_value: int, **options: str) -> AttentionExplorer:
+    rng = np.random.default_rng(len(tokens))
+    sizes = [(len(tokens), d_head), (len(tokens), d_head), (len(tokens), d_value)]
+    return AttentionExplorer(tokens, vectors=[rng.normal(size=size) for size in sizes], **options)
 
 
 def hostile() -> AttentionExplorer:
-    return AttentionExplorer(HOSTILE, np.eye(3))
+    return head(HOSTILE, 2, 2, note=HOSTILE[0], step="all")
 
 
 def extremes() -> list[AttentionExplorer]:
@@ -28,12 +36,14 @@ def extremes() -> list[AttentionExplorer]:
         return [f"Donaudampfschiff{i}" if i % 3 == 0 else f"t{i}" for i in range(n_tokens)]
 
     full = AttentionExplorer(words(48), 10 * np.random.default_rng(0).normal(size=(48, 48)), causal=True)
-    return [full, *(AttentionExplorer(words(n), np.zeros((n, n))) for n in (1, 16, 200))]
+    maps = [full, *(AttentionExplorer(words(n), np.zeros((n, n))) for n in (1, 16, 200))]
+    return [*maps, *(head(words(8), size, size, step=step) for step in STEPS for size in (2, 8)), head(["a"], 1, 1)]
 
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat"]
-TAP = ('[data-row="3"][data-column="2"]', "“on” gives 0.")
+TAP = ('[data-key="ask1"]', "gives 0.")
 TOKENS = ["the", "cat", "sat"]
+EYE = np.eye(3)
 SCORES = [[0.12345, -1.5, 2.0], [0.0, 0.5, 1.0], [3.0, -0.00001, 0.25]]
 
 
@@ -43,27 +53,20 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def test_weights_are_the_softmax_of_the_rounded_scores_divided_by_the_root_of_d_head_while_scaled() -> None:
-    explorer = AttentionExplorer(TOKENS, SCORES, d_head=16, temperature=2.5)
+    explorer = AttentionExplorer(TOKENS, SCORES, d_head=16)
+    explorer.temperature = 2.5
     np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3) / 10), atol=1e-12)
     explorer.scaled = False
     np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3) / 2.5), atol=1e-12)
 
 
-def test_padding_hides_keys_while_its_mask_is_on() -> None:
-    explorer = AttentionExplorer(TOKENS, SCORES, padding=np.array([False, False, True]))
-    without = softmax(np.round(SCORES, 3)[:, :2])
-    np.testing.assert_allclose(explorer.weights, np.pad(without, ((0, 0), (0, 1))), atol=1e-12)
-    explorer.padding_masked = False
-    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3)), atol=1e-12)
-
-
-def test_padding_causal_and_given_masks_work_together_and_empty_rows_are_said() -> None:
-    mask = [[True] * 3, [True, True, True], [True, False, True]]
-    explorer = AttentionExplorer(TOKENS, SCORES, mask=mask, causal=True, padding=[True, False, False])
+def test_causal_and_given_masks_work_together_and_empty_rows_are_said() -> None:
+    mask = [[False, True, True], [False, True, True], [False, False, True]]
+    explorer = AttentionExplorer(TOKENS, SCORES, mask=mask, causal=True)
     expected = [[0, 0, 0], [0, 1, 0], [0, 0, 1]]
     np.testing.assert_allclose(explorer.weights, expected, atol=1e-12)
     assert "A row of – alone may attend to nothing: its weights are all 0." in explorer.fallback_html()
-    assert (AttentionExplorer(TOKENS, SCORES, padding=[True] * 3).weights == 0).all()
+    assert (AttentionExplorer(TOKENS, SCORES, mask=np.zeros((3, 3), bool)).weights == 0).all()
 
 
 def test_minus_infinity_is_read_as_masked() -> None:
@@ -80,8 +83,14 @@ def test_minus_infinity_is_read_as_masked() -> None:
         ({"scores": np.zeros((1, 4, 3, 3))}, ValueError, r"one sentence and one head, such as scores\[0, 0\]"),
         ({"mask": np.ones((3, 3))}, TypeError, "expected bool with True = may attend"),
         ({"mask": np.ones((2, 3), bool)}, ValueError, "mask has shape"),
-        ({"arrows": (np.ones((3, 2)), np.ones((3, 3)))}, ValueError, r"arrows\[1\] has shape"),
-        ({"padding": [True]}, ValueError, "padding has 1 entries for 3 keys"),
+        ({"scores": None}, TypeError, r"give scores \(queries keys\) or vectors"),
+        ({"vectors": [EYE] * 3}, TypeError, "with vectors the scores are their products"),
+        ({"scores": None, "vectors": [EYE] * 2}, ValueError, "vectors has 2 parts, expected 3"),
+        ({"scores": None, "vectors": [EYE * 11] * 3}, ValueError, "query holds 11; it has to lie between -10 and 10"),
+        ({"scores": None, "vectors": [EYE, EYE[:, :2], EYE]}, ValueError, r"key has shape \(3, 2\), expected \(3, 3\)"),
+        ({"scores": None, "vectors": [np.ones((3, 9))] * 3}, ValueError, "the number of features of query"),
+        ({"step": "blend"}, ValueError, "step 'blend' needs vectors"),
+        ({"selected": 3}, ValueError, "selected has to be from 0 to 2"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(options: dict, error: type[Exception], message: str) -> None:
@@ -117,8 +126,12 @@ def distinct(place: int) -> str:
 
 
 def explorer(**options: object) -> AttentionExplorer:
+    """The map of six words; what only traits change is set as a reader would."""
     scores = 2 * np.random.default_rng(0).normal(size=(6, 6))
-    return AttentionExplorer(WORDS, scores, **options)
+    given = {name: options.pop(name) for name in ("temperature", "scaled") if name in options}
+    made = AttentionExplorer(WORDS, scores, **options)
+    made.set_state(given)
+    return made
 
 
 def assert_shown(page: Page, made: AttentionExplorer) -> None:
@@ -142,8 +155,8 @@ def panel(page: Page) -> str:
         {"causal": True},
         {"temperature": 0.037},
         {"d_head": 64, "scaled": False, "causal": True},
-        {"padding": [True, False, True, False, False, False], "causal": True, "mask": np.arange(36).reshape(6, 6) > 5},
-        {"padding": [True] * 6},
+        {"causal": True, "mask": np.arange(36).reshape(6, 6) % 5 > 1},
+        {"mask": np.zeros((6, 6), bool)},
     ],
     ids=str,
 )
@@ -160,19 +173,8 @@ def test_cross_attention_with_other_keys_than_queries(show: Show) -> None:
     assert_shown(page, made)
     expect(page.get_by_label("causal mask")).to_be_hidden()
     cell(page, 1, -1).click()
-    told = f"“voiture” gives {made.weights[1, 2]:.3f} of its attention to “car”: here the order stays."
+    told = f"“voiture” gives {made.weights[1, 2]:.3f} of its attention to “car”."
     assert finding(page) == f"{told} Its row adds up to 1.000."
-    widths = page.locator(".line").evaluate_all("all => all.map((one) => +one.getAttribute('stroke-width'))")
-    np.testing.assert_allclose(widths, 14 * made.weights.ravel(), atol=0.006)
-
-
-@in_browser
-def test_where_two_neighbours_look_past_one_another_the_order_crosses(show: Show) -> None:
-    made = AttentionExplorer(["a", "b", "c"], 5 * np.eye(3)[[0, 2, 1]], key_tokens=["x", "y", "z"])
-    page = show(made)
-    for row, end in enumerate(["here the order stays", "“c” looks at “y”: they cross", "“b” looks at “z”: they cross"]):
-        cell(page, row, -1).click()
-        assert finding(page).endswith(f"{end}. Its row adds up to 1.000.")
 
 
 @in_browser
@@ -199,7 +201,7 @@ def test_pointing_at_a_cell_a_query_or_a_key(show: Show) -> None:
 
 @in_browser
 def test_nothing_shifts_below_a_finger(show: Show) -> None:
-    page = show(explorer(selected=[2, -1]), width=390)
+    page = show(explorer(selected=2), width=390)
     top = cell(page, 3, 3).bounding_box()
     assert panel(page).startswith("“sat” gives")
     cell(page, 3, 3).click()
@@ -229,21 +231,44 @@ def test_a_disc_has_its_weight_as_area(show: Show) -> None:
 
 
 @in_browser
-def test_arrows_are_the_query_of_the_row_and_the_key_that_it_attends_to_most(show: Show) -> None:
-    steps = AttentionStepsExplorer()
-    query, key, scores = (steps.trace()[name] for name in ("Q", "K", "QK"))
-    page = show(AttentionExplorer(steps.tokens, scores, d_head=2, arrows=(query, key)))
+def test_beside_the_map_stand_the_query_of_the_row_and_the_key_that_it_attends_to_most(show: Show) -> None:
+    made = AttentionExplorer.by_hand(step="all")
+    query, key, scores = (made.trace()[name] for name in ("Q", "K", "QK"))
+    page = show(made)
     for row in range(8):
         cell(page, row, -1).click()
         page.mouse.move(0, 0)
         best = scores[row].argmax()
-        expect(page.locator('[data-key="found"]')).to_have_text(steps.tokens[best])
-        page.wait_for_timeout(400)
-        for name, vector in (("query", query[row]), (f"arrow{best}", key[best])):
+        expect(page.locator('.panel text[font-weight="700"]')).to_have_text(made.tokens[best])
+        for name, vector in (("query", query[row]), (f"key{best}", key[best])):
             drawn = page.locator(f'[data-key="{name}"]').get_attribute("d") or ""
             start, tip = (np.array([float(part) for part in at.split()]) for at in drawn[1:].split("L")[:2])
             across, up = (tip - start) * [1, -1]
             assert abs(across * vector[1] - up * vector[0]) < 0.02 * np.hypot(across, up) * np.hypot(*vector)
+
+
+@in_browser
+def test_the_arrow_is_pulled_beside_the_map_and_the_views_agree(show: Show) -> None:
+    made = AttentionExplorer.by_hand(step="all")
+    page = show(made)
+    for _ in range(3):
+        page.locator('[data-key="pull"]').press("ArrowRight")
+    page.get_by_label("causal mask").check()
+    slide(page, "Temperature", "PageUp")
+    weights = numbers(page).reshape(8, 8)
+    assert np.abs(weights[7] - made.weights[7]).max() > 0.05
+    cell(page, 7, 2).click()
+    assert finding(page).startswith(f"“it” gives {weights[7, 2]:.3f} of its attention to “read”")
+    step_to(page, "Softmax")
+    np.testing.assert_allclose(numbers(page, "rect"), weights[7], atol=1e-9)
+    assert finding(page).startswith(f"“read” gets {weights[7, 2]:.2f} of the attention")
+    step_to(page, "Scale")
+    assert " / √2 / " in finding(page)
+    step_to(page, "All")
+    cell(page, 3, 5).click()
+    assert finding(page) == "“a” may not attend to “and”."
+    step_to(page, "Softmax")
+    assert finding(page) == "“and” is masked: it gets nothing, whatever its score."
 
 
 @in_browser
@@ -283,13 +308,13 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
 @in_browser
 def test_a_word_that_may_see_only_one_is_not_said_to_choose_it(show: Show) -> None:
     made = explorer()
-    made.causal, made.selected = True, [0, -1]
+    made.causal, made.selected = True, 0
     assert finding(show(made)).endswith("the only word that it may see. Its row adds up to 1.000.")
 
 
 @in_browser
-def test_pointing_shows_what_tapping_keeps(show: Show) -> None:
-    made = specimen()
+def test_pointing_at_a_cell_shows_what_tapping_keeps(show: Show) -> None:
+    made = explorer(d_head=64)
     page = show(made)
     before = finding(page)
     page.locator('[data-row="2"][data-column="1"]').hover()
@@ -303,3 +328,140 @@ def test_pointing_shows_what_tapping_keeps(show: Show) -> None:
     assert finding(page) == told
     page.locator('[data-row="2"][data-column="1"]').press("ArrowDown")
     assert finding(page).startswith(f"“{made.tokens[3]}” gives {made.weights[3, 1]:.3f}")
+
+
+# ---------------------------------------------------------------- one word looks up
+
+
+def test_the_sentence_made_by_hand_teaches_what_it_says() -> None:
+    made = specimen()
+    weights = made.trace()["A"]
+    heaviest = {made.tokens[i]: made.tokens[weights[i].argmax()] for i in range(8)}
+    assert [heaviest[word] for word in ("it", "read", "book", "liked")] == ["book", "girl", "girl", "girl"]
+    assert weights[7].max() > 0.6
+    made.pulled = [2.1, 0.2]
+    assert made.tokens[made.trace()["A"][7].argmax()] == "girl"
+
+
+def test_every_matrix_follows_from_the_ones_before() -> None:
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.normal(size=size).round(3) for size in ((5, 3), (5, 3), (5, 6)))
+    found = AttentionExplorer(list("abcde"), vectors=(query, key, value)).trace()
+    expected = {"Q": query, "S": query @ key.T / np.sqrt(3), "A": softmax(query @ key.T / np.sqrt(3))}
+    for name, table in (expected | {"AV": expected["A"] @ value}).items():
+        np.testing.assert_allclose(found[name], table, atol=1e-9)
+    with pytest.raises(ValueError, match="scores alone"):
+        AttentionExplorer(TOKENS, SCORES).trace()
+
+
+def step_to(page: Page, name: str) -> None:
+    page.get_by_label(name, exact=True).check()
+
+
+@in_browser
+@pytest.mark.parametrize("made", [specimen(), head(list("abcde"), 3, 3)], ids=repr)
+def test_numbers_on_screen_are_pythons_at_every_step(show: Show, made: AttentionExplorer) -> None:
+    page = show(made)
+    expected, row = made.trace(), len(made.tokens) - 1
+    for step, name in (("Compare", "QK"), ("Scale", "S"), ("Softmax", "A"), ("Blend", "A")):
+        step_to(page, step)
+        np.testing.assert_allclose(numbers(page, "rect"), expected[name][row], atol=1e-6)
+    shown = re.search(r"= \(([^)]*)\)\.$", finding(page).replace("−", "-"))
+    assert shown is not None
+    np.testing.assert_allclose([float(part) for part in shown[1].split(",")], expected["AV"][row], atol=0.0051)
+
+
+@in_browser
+def test_pulling_the_query_turns_the_attention(show: Show) -> None:
+    page = show(specimen())
+    page.locator('[data-key="ask1"]').press("Enter")
+    page.locator('[data-key="ask7"]').press("Enter")
+    assert finding(page).startswith("“it” gives 0.69 of its attention to “book”")
+    handle, axis = page.locator('[data-key="pull"]'), page.locator('[data-key="key1"]').bounding_box()
+    handle.hover()
+    page.mouse.down()
+    page.mouse.move(axis["x"] + axis["width"], axis["y"] + axis["height"] / 2, steps=4)
+    page.mouse.up()
+    assert re.match(r"“it” gives 0.\d\d of its attention to “girl”", finding(page))
+    assert "“girl”" in spoken(page).inner_text()
+    for _ in range(40):
+        handle.press("ArrowUp")
+    assert "to “book”" in finding(page)
+    page.get_by_role("button", name="Reset").click()
+    assert finding(page).startswith("“it” gives 0.69")
+
+
+@in_browser
+def test_a_bar_tells_the_sum_behind_it(show: Show) -> None:
+    page = show(specimen())
+    step_to(page, "Compare")
+    page.locator('[data-key="why1"]').click()
+    assert finding(page).startswith("“it” · “girl” = 0.50·2.10 + 2.10·0.20 = 1.47")
+    step_to(page, "Scale")
+    assert finding(page).startswith("1.47 / √2 = 1.04")
+
+
+@in_browser
+def test_the_stage_keeps_its_height_and_the_finding_waits_for_the_reader(show: Show) -> None:
+    page = show(specimen(), width=390)
+    card = page.locator("section.tt")
+    expect(page.locator(".tt-invite")).to_have_css("opacity", "1")
+    expect(page.locator(".tt-found")).to_have_css("opacity", "0")
+    heights = {card.bounding_box()["height"]}
+    for name in ("Compare", "Scale", "Softmax", "Blend"):
+        step_to(page, name)
+        heights.add(card.bounding_box()["height"])
+    expect(page.locator(".tt-found")).to_have_css("opacity", "1")
+    assert max(heights) - min(heights) < 45  # a line of the finding, no more
+    assert min(heights) <= 700
+
+
+@in_browser
+def test_the_finding_says_that_the_arrows_agree_only_where_they_do(show: Show) -> None:
+    page = show(specimen())
+    assert "points where that word’s key points" in finding(page)
+    for _ in range(6):
+        page.locator('[data-key="pull"]').press("ArrowRight")
+    assert "fits that word’s key best" in finding(page)
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("step", "said"), [("project", "No word wins: the largest share is 0."), ("blend", "becomes a mixture")]
+)
+def test_no_winner_is_named_where_none_wins(show: Show, step: str, said: str) -> None:
+    made = AttentionExplorer.by_hand(step=step)
+    made.pulled = [0.1, 0.1]
+    assert said in finding(show(made))
+
+
+@in_browser
+def test_a_word_that_is_picked_is_picked_in_every_figure_of_its_sentence(show: Show) -> None:
+    made = specimen()
+    heard = SequentialExplorer(made.tokens, maps={"m": np.ones((8, 8))}, hearing=True)
+    page = show(
+        made, AttentionExplorer(made.tokens, made.trace()["QK"]), AttentionExplorer(list("abcdefgh"), np.eye(8)), heard
+    )
+    page.locator('[data-key="ask1"]').click()
+    found = page.locator(".tt-found").all_text_contents()
+    assert found[1].startswith(f"“{made.tokens[1]}” gives")
+    assert found[2].startswith("“a” gives")  # another sentence
+    assert f"“{made.tokens[1]}”" in found[3]
+    page.locator('[data-row="4"][data-column="-1"]').first.click()
+    assert page.locator(".tt-found").first.text_content().startswith(f"“{made.tokens[4]}”")
+
+
+@in_browser
+def test_pointing_at_a_word_lets_it_look_up_and_a_click_keeps_that(show: Show) -> None:
+    page = show(specimen())
+    found, made = page.locator(".tt-found"), specimen()
+    before, other = found.text_content(), (made.selected + 2) % len(made.tokens)
+    page.locator(f'[data-key="ask{other}"]').hover()
+    told = found.text_content()
+    assert f"“{made.tokens[other]}”" in told
+    assert told != before
+    page.mouse.move(0, 0)
+    assert found.text_content() == before
+    page.locator(f'[data-key="ask{other}"]').click()
+    page.mouse.move(0, 0)
+    assert found.text_content() == told

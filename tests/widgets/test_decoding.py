@@ -289,3 +289,52 @@ def test_what_has_left_the_picture_on_a_phone_stands_above_it(show: Show) -> Non
     assert before
     assert explorer.results()[0][0].startswith(before)
     assert show(explorer, width=900).locator('[data-key="gone"]').count() == 0
+
+
+@in_browser
+def test_pointing_at_a_beginning_tells_its_numbers_and_a_click_keeps_them(show: Show) -> None:
+    explorer = specimen()
+    explorer.step = 1
+    page = show(explorer)
+    found = page.locator(".tt-found")
+    before = found.inner_text()
+    boxes = page.locator('rect.node[data-column="2"]')
+    assert boxes.count() > 2
+    for index in range(boxes.count()):
+        box = boxes.nth(index)
+        key, total = box.get_attribute("data-key"), float(box.get_attribute("data-value"))
+        parent = page.locator(f'[data-key="{key.rsplit(",", 1)[0]}"]')
+        box.hover()
+        told = found.inner_text()
+        whole, start, last = (float(number) for number in re.findall(r"\b0\.\d{3}\b", told))
+        assert whole == pytest.approx(math.exp(total), abs=5.1e-4)
+        assert start == pytest.approx(math.exp(float(parent.get_attribute("data-value"))), abs=5.1e-4)
+        assert last == pytest.approx(math.exp(total - float(parent.get_attribute("data-value"))), abs=5.1e-4)
+        assert page.locator("rect.node.on").count() == 3  # the start, the first token, this one
+        page.mouse.move(0, 0)
+        assert found.inner_text() == before
+    page.locator('rect.node[data-column="1"]').first.click()  # back to it
+    assert re.match(r".*: 0\.\d{3}; kept", found.inner_text())
+    press(page, "Reset")
+    kept = page.locator('rect.node[data-column="2"]:not(.dead)').first
+    kept.focus()
+    kept.press("Enter")
+    assert re.match(r".*: 0\.\d{3}; kept.*\. (Yes|No)\. ", found.inner_text())
+
+
+@in_browser
+def test_a_tap_keeps_the_numbers_of_a_beginning_that_was_given_up(show: Show) -> None:
+    explorer = specimen()
+    explorer.sentence = 0
+    explorer.step = len(explorer.sentences[0]["candidates"]) - 1
+    page = show(explorer)
+    found, before = page.locator(".tt-found"), page.locator(".tt-found").inner_text()
+    given_up = page.locator('rect.node[aria-label*="finished"], rect.node[aria-label*="dropped"]').last
+    given_up.hover()
+    told = found.inner_text()
+    assert re.match(r".*: .*; (finished|dropped)", told)
+    given_up.click()
+    page.mouse.move(0, 0)
+    assert found.inner_text() == told
+    press(page, "Reset")
+    assert found.inner_text() == before

@@ -11,7 +11,7 @@ from tests.widgets.conftest import Show
 from tests.widgets.figure import in_browser, press
 from tests.widgets.test_decoding import specimen as decoding
 from ttutor.widgets import (
-    AttentionStepsExplorer,
+    AttentionExplorer,
     Explorer,
     HeadsExplorer,
     RotaryExplorer,
@@ -43,7 +43,7 @@ def drag(page: Page, start: tuple[float, float], path: list[tuple[float, float]]
         (WavesExplorer, "handle", [(0, 8)] * 10),
         (WavesExplorer, "handlesecond", [(0, 8)] * 10),
         (RotaryExplorer, "query_position", [(8, 6)] * 10),
-        (AttentionStepsExplorer, "pull", [(0, 8)] * 10),
+        (AttentionExplorer.by_hand, "pull", [(0, 8)] * 10),
         (ScheduleExplorer, "peak", [(0, 8)] * 14),
     ],
 )
@@ -76,7 +76,7 @@ def test_beside_the_knobs_a_finger_still_scrolls_the_page(show: Show) -> None:
 
 
 @in_browser
-@pytest.mark.parametrize("make", [AttentionStepsExplorer, HeadsExplorer.recorded, decoding])
+@pytest.mark.parametrize("make", [AttentionExplorer.by_hand, HeadsExplorer.recorded, decoding])
 def test_arrow_keys_move_inside_a_picture_and_it_is_one_tab_stop(show: Show, make: Callable[[], Explorer]) -> None:
     page = show(make())
     buttons = page.locator('.tt-picture [role="button"]')

@@ -251,7 +251,9 @@ def test_a_head_is_enlarged_with_lines_as_thick_as_its_weights(show: Show) -> No
     assert_python_agrees(page, made)
     expect(page.get_by_role("button", name="head 2")).to_have_attribute("aria-pressed", "true")
     top = made.key_tokens[int(np.argmax(made.weights[1][2][3]))]
-    assert page.locator(".tt-found").inner_text().endswith(f": “down” finds “{top}”.")
+    row = made.weights[1][2][3]
+    told = f": “down” gives most to “{top}”, {max(row):.3f}; its row adds up to 1.00."
+    assert page.locator(".tt-found").inner_text().endswith(told)
     widths = page.locator(".tt-picture .link").evaluate_all(
         "all => all.map((one) => +one.getAttribute('stroke-width'))"
     )
@@ -279,6 +281,39 @@ def test_a_head_that_looks_one_way_is_asked_for_and_found(show: Show) -> None:
         press(page, f"head {head}")
         assert finding.inner_text().startswith(words)
     assert page.locator(".heads em").all_inner_texts() == ["?", "?", "one place back"]
+
+
+@in_browser
+def test_pointing_at_a_word_or_a_head_shows_what_a_click_keeps(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    found = page.locator(".tt-found")
+    before = found.inner_text()
+    for place, head, query in [(page.locator('[data-key="ask3"]'), 0, 3), (page.locator(".heads button").nth(2), 2, 3)]:
+        place.hover()
+        told, row = found.inner_text(), made.weights[0][head][query]
+        assert f"“{made.tokens[query]}” gives most to “{made.key_tokens[int(np.argmax(row))]}”, {max(row):.3f};" in told
+        np.testing.assert_allclose(numbers(page, "text"), row, atol=1e-6)
+        page.mouse.move(0, 0)
+        assert found.inner_text() == before
+        place.click()
+        page.mouse.move(0, 0)
+        before = found.inner_text()
+        assert before == told
+
+
+@in_browser
+def test_pointing_at_a_head_does_not_solve_the_puzzle(show: Show) -> None:
+    page = show(specimen())
+    heads, names = page.locator(".heads button"), page.locator(".heads em").all_inner_texts()
+    heads.nth(1).hover()
+    told = page.locator(".tt-found").inner_text()
+    assert told.startswith(f"{NAMES[1]}: “")
+    assert page.locator(".heads em").all_inner_texts() == names
+    heads.nth(1).click()
+    judged = page.locator(".tt-found").inner_text()
+    assert judged.startswith(("Yes, ", "No: "))
+    assert judged.endswith(told.split("“", 1)[1])
 
 
 @in_browser

@@ -7,7 +7,6 @@ from ttutor.names import hand_out
 
 _HOMES = {
     "AttentionExplorer": "attention",
-    "AttentionStepsExplorer": "attention_steps",
     "BlocksExplorer": "blocks",
     "CausalMaskExplorer": "causal_mask",
     "CollapseExplorer": "collapse",

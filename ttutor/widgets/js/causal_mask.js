@@ -156,8 +156,6 @@ function render({ model, el }) {
   const go = (values) => setTraits(model, values);
   const card = openCard(el, {
     label: "Causal mask",
-    question: "",
-    invite: "",
     onReset: () => {
       ask();
       guesses.clear();
@@ -223,9 +221,7 @@ function render({ model, el }) {
 
   const draw = () => {
     const teaches = model.get("view") === "training";
-    const [question, invite] = ASKS[model.get("view")];
-    card.root.querySelector(".tt-question").textContent = question;
-    card.root.querySelector(".tt-invite").textContent = invite;
+    card.ask(...ASKS[model.get("view")]);
     view.set(model.get("view"));
     shift.set(model.get("shifted"));
     generate.hidden = back.hidden = teaches;

@@ -337,25 +337,27 @@ export function openFrame(el, label, css) {
 /**
  * The card that every explorer is: the question as its title, then the stage, the controls, one line
  * of finding and a caption; see the top of this file. Until the reader has acted, `invite` stands in
- * the finding's place; `onReset` puts the traits back. `find(...)` writes the finding, and tells it to screen readers. `more(title,
+ * the finding's place; where both change with the view, `ask(question, invite)` writes them. `onReset` puts the traits back. `find(...)` writes the finding, and tells it to screen readers. `more(title,
  * ...children)` adds what is folded: where the data are from, a table of everything.
  */
-export function openCard(el, { label, question, invite, onReset, css: style = "" }) {
+export function openCard(el, { label, question = "", invite = "", onReset, css: style = "" }) {
   const frame = openFrame(el, label, style);
   const [stage, controls] = ["tt-stage", "tt-controls"].map((name) => make("div", { class: name }));
   const [finding, caption] = ["tt-found", "tt-note"].map((name) => make("div", { class: name }));
+  const asks = make("p", { class: "tt-question", text: question });
+  const invites = make("div", { class: "tt-invite", text: invite });
   const { root } = frame;
   root.classList.add("tt-card");
   root.append(
     make(
       "div",
       { class: "tt-head" },
-      make("p", { class: "tt-question", text: question }),
+      asks,
       make("button", { class: "tt-reset", type: "button", text: "Reset", onclick: onReset }),
     ),
     stage,
     controls,
-    make("div", { class: "tt-finding" }, make("div", { class: "tt-invite", text: invite }), finding),
+    make("div", { class: "tt-finding" }, invites, finding),
     caption,
   );
   const act = ({ key }) => {
@@ -367,6 +369,10 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
     stage,
     controls,
     caption,
+    ask: (question, invite) => {
+      asks.textContent = question;
+      invites.textContent = invite;
+    },
     find: (...words) => {
       refill(finding, ...words);
       if (root.dataset.acted) frame.say(finding.textContent);

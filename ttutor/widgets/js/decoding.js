@@ -2,7 +2,7 @@
 // greedy search's one beginning runs through the middle.
 import { css, formatNumber, make, onTraits, openCard, setTraits } from "./core.js";
 import { player, select, slider } from "./controls.js";
-import { stage } from "./drawing.js";
+import { preview, stage } from "./drawing.js";
 
 const CSS = css`
   .stream {
@@ -26,6 +26,9 @@ const CSS = css`
   .node.dead {
     stroke-dasharray: 3;
     fill: var(--tt-page);
+  }
+  .node.on {
+    stroke: currentColor;
   }
   .tt-picture .word {
     font-size: 0.875rem;
@@ -117,6 +120,8 @@ function lanesOf(columns) {
   return [Math.min(...lanes), 1 + Math.max(...lanes) - Math.min(...lanes)];
 }
 
+const upwards = (node) => (node ? [node, ...upwards(node.parent)] : []);
+
 function readState(model) {
   const [tokens, sentence] = [model.get("tokens"), model.get("sentences")[model.get("sentence")]];
   const { candidates, greedy } = sentence;
@@ -125,7 +130,6 @@ function readState(model) {
   const done = step === candidates.length - 1;
   const shown = columns.slice(0, step + 2);
   const nodes = shown.flat();
-  const upwards = (node) => (node ? [node, ...upwards(node.parent)] : []);
   const alive = new Set(
     nodes.filter(({ fate, column, greedy: own }) => own || fate > KEPT || column > step).flatMap(upwards),
   );
@@ -169,15 +173,27 @@ function readState(model) {
   };
 }
 
-function wordsOf(node, { text, alive }) {
-  const fate = ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][node.fate];
-  return `${node.column ? `“${text(node.ids)}”` : "the start"}: ${percent(node.total)}, ${fate}${node.greedy ? ", greedy’s" : ""}`;
+/** What became of a beginning, and what it is called. */
+const fateOf = (node, { alive }) =>
+  ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][node.fate] +
+  (node.greedy ? ", greedy’s" : "");
+const nameOf = ({ column, ids }, { text }) => (column ? `“${text(ids)}”` : "the start");
+const wordsOf = (node, state) => `${nameOf(node, state)}: ${percent(node.total)}, ${fateOf(node, state)}`;
+
+/** A beginning with its numbers: what it is worth, and by which product. */
+function numbersOf(node, state) {
+  const share = (total) => (total < -7.6 ? percent(total) : formatNumber(Math.exp(total)));
+  const { parent, total, token } = node;
+  const product = parent?.column
+    ? ` = ${share(parent.total)} × ${share(total - parent.total)} for “${state.piece(token)}”`
+    : "";
+  return `${nameOf(node, state)}: ${share(total)}${product}; ${fateOf(node, state)}.`;
 }
 
 const [START, PITCH] = [8, 52];
 
 /** The tree as far as it fits: a stream into every node, as broad as its beginning is probable. */
-function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
+function drawTree({ last, columns, low, pitch }, width, state, guess, told, onPick) {
   const { nodes, alive, chosen, lead, piece, newest } = state;
   const tall = pitch - 17;
   const most = Math.max(3, Math.floor((width - START) / 60));
@@ -188,6 +204,7 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
   const middleOf = (lane) => (lane - low + 0.5) * pitch + 14;
   const isSeen = ({ column }) => (column ? column > first + 0.5 : first < 0.5);
   const inView = nodes.filter(isSeen);
+  const way = upwards(told);
   const streams = inView.flatMap((node) => {
     const { parent, lane, column } = node;
     if (!parent || !isSeen(parent)) return [];
@@ -216,7 +233,7 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
       node === chosen && guess && "yours",
     ];
     const press = {
-      class: `node ${dead ? "dead" : ""} ${greedy ? "greedy" : ""} ${node === lead ? "lead" : ""}`,
+      class: `node ${dead ? "dead" : ""} ${greedy ? "greedy" : ""} ${node === lead ? "lead" : ""} ${way.includes(node) ? "on" : ""}`,
       "aria-label": wordsOf(node, state),
       "data-column": column,
       "data-value": total.toFixed(9),
@@ -309,9 +326,11 @@ function render({ model, el }) {
   const keys = ["sentence", "step", "beam", "alpha"];
   const initial = Object.fromEntries(keys.map((key) => [key, model.get(key)]));
   let guess = false; // whether the reader chose the beginning that is gone on with
-  const go = (values, own = false) => {
-    guess = own;
+  let [tapped, pointed, told] = []; // tokens of a beginning, and the beginning that is told of
+  const go = (values, own = false, ids) => {
+    [guess, tapped, pointed] = [own, ids];
     setTraits(model, values);
+    draw();
   };
   const card = openCard(el, {
     label: "Decoding",
@@ -327,7 +346,7 @@ function render({ model, el }) {
   const picture = stage({
     label: "Beginnings of the translation",
     height: () => state.most * PITCH + 14,
-    draw: (numbers, width) => drawTree(numbers, width, state, guess, pick),
+    draw: (numbers, width) => drawTree(numbers, width, state, guess, told, pick),
   });
   const sentences = select({
     label: "Translate",
@@ -347,10 +366,18 @@ function render({ model, el }) {
     onInput: (value) => go({ alpha: value }),
   });
   const pick = (node) => {
-    if (node.fate !== KEPT || (state.done && node.column > state.step)) return card.find(wordsOf(node, state));
     steps.pause();
-    go({ step: node.column, beam: node.beam }, node.column > state.step);
+    const stays = node.fate !== KEPT || (state.done && node.column > state.step);
+    go(stays ? {} : { step: node.column, beam: node.beam }, !stays && node.column > state.step, String(node.ids));
   };
+  preview(picture.node, (event) => {
+    const key = event?.target.dataset.key;
+    const before = pointed;
+    pointed = key?.startsWith("box") ? key.slice(3) : undefined;
+    if (pointed === before) return;
+    card.root.dataset.acted = "1";
+    draw();
+  });
   card.stage.append(sentences.node, picture.node);
   card.controls.append(steps.node);
   const about = make("p", { class: "tt-note" });
@@ -362,6 +389,8 @@ function render({ model, el }) {
     steps.set(state.step);
     alpha.set(model.get("alpha"));
     const last = state.step + 1;
+    told = state.nodes.find(({ ids }) => String(ids) === (pointed ?? tapped));
+    const isOpen = told?.fate === KEPT && told === state.chosen;
     picture.show({
       last,
       columns: Math.min(last + 0.7, state.length),
@@ -369,8 +398,11 @@ function render({ model, el }) {
       pitch: (state.most * PITCH) / state.lanes[1],
     });
     card.find(
-      (guess ? (state.path.includes(state.chosen) ? "Yes. " : "No. ") : "") +
-        (state.done ? verdictOf(state) : raceOf(state)),
+      told ? `${numbersOf(told, state)} ` : "",
+      told && (pointed !== undefined || !isOpen)
+        ? ""
+        : (guess ? (state.path.includes(state.chosen) ? "Yes. " : "No. ") : "") +
+            (state.done ? verdictOf(state) : raceOf(state)),
     );
     card.caption.textContent =
       `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.` +

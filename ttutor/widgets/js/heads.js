@@ -2,7 +2,7 @@
 // ask to the words that are found; and, folded, how what they write adds up.
 import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
 import { select, toggle } from "./controls.js";
-import { stage } from "./drawing.js";
+import { preview, stage } from "./drawing.js";
 
 const CSS = css`
   .heads {
@@ -177,7 +177,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
           y: y(j) + 4,
           "text-anchor": "end",
           "data-value": weights[query][j].toFixed(9),
-          text: weights[query][j] < 0.005 ? "" : two(weights[query][j]),
+          text: weights[query][j] < 0.0005 ? "" : formatNumber(weights[query][j]),
         },
       ],
     ]),
@@ -212,7 +212,8 @@ function drawSum({ products, layer, query, on, rest_name: rest }, nameOf) {
 }
 
 function render({ model, el }) {
-  const read = (names) => Object.fromEntries(names.map((name) => [name, model.get(name)]));
+  let over = {}; // what the mouse points at, in place of what is picked
+  const read = (names) => Object.fromEntries(names.map((name) => [name, over[name] ?? model.get(name)]));
   const initial = read(KEPT);
   const set = (values) => setTraits(model, values);
   let state = read([...GIVEN, ...KEPT]);
@@ -264,35 +265,55 @@ function render({ model, el }) {
       sum,
     );
 
+  preview(card.stage, (event) => {
+    const head = heads.indexOf(event?.target.closest("button"));
+    const [, query] = event?.target.dataset.key?.match(/^ask(\d+)$/) || [];
+    const before = String(Object.entries(over));
+    over = head >= 0 ? { head } : query ? { query: +query } : {};
+    if (String(Object.entries(over)) === before) return;
+    if (before === "") card.root.dataset.acted = "1";
+    draw();
+  });
+
   const draw = () => {
     state = read([...GIVEN, ...KEPT]);
+    const picked = model.get("head");
     const keys = distinct(state.key_tokens);
     const finds = state.weights[state.layer].map((rows) => keys[mostOf(rows[state.query])]);
     heads.forEach((button, head) => {
-      button.setAttribute("aria-pressed", state.head === head);
+      button.setAttribute("aria-pressed", picked === head);
       refill(
         button,
         thumbnail(state.weights[state.layer][head]),
         make("b", { text: nameOf(head) }),
-        make("div", { text: wanted && head !== state.head ? "" : `→ ${finds[head]}` }),
-        wanted ? make("em", { text: head === state.head ? ways[state.layer][head][0] : "?" }) : null,
+        make("div", { text: wanted && head !== picked ? "" : `→ ${finds[head]}` }),
+        wanted ? make("em", { text: head === picked ? ways[state.layer][head][0] : "?" }) : null,
       );
     });
     layer.set(state.layer);
     const weights = state.weights[state.layer][state.head];
     picture.show({ weights });
     const [way, , share] = ways[state.layer][state.head];
-    const found = `“${state.tokens[state.query]}” finds “${finds[state.head]}”.`;
+    const row = weights[state.query];
+    const found =
+      `“${state.tokens[state.query]}” gives most to “${finds[state.head]}”, ${formatNumber(Math.max(...row))}; ` +
+      `its row adds up to ${two(add(row))}.`;
     card.find(
-      way === wanted
-        ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`
-        : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
+      wanted && state.head !== picked // the answer is for the one that is tapped
+        ? `${nameOf(state.head)}: ${found}`
+        : way === wanted
+          ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`
+          : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state, nameOf) : []));
     card.caption.textContent = state.note;
   };
-  const stops = [onTraits(model, [...GIVEN, ...KEPT], draw), picture.close, card.close];
+  const change = () => {
+    over = {};
+    draw();
+  };
+  const stops = [onTraits(model, [...GIVEN, ...KEPT], change), picture.close, card.close];
   draw();
   return () => stops.forEach((stop) => stop());
 }

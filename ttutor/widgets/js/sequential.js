@@ -247,8 +247,6 @@ function render({ model, el }) {
   let [heard, pointed] = [null, null];
   const card = openCard(el, {
     label: "Sequential or parallel",
-    question: "",
-    invite: "",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -311,10 +309,16 @@ function render({ model, el }) {
     heard = get("hearing") ? heardIn(model, pointed ? +pointed : undefined) : null;
     if (pointed) card.root.dataset.acted = "1";
     card.root.toggleAttribute("data-hears", !!heard);
-    card.root.querySelector(".tt-question").textContent = heard ? "Who hears whom?" : "Who has to wait for whom?";
-    card.root.querySelector(".tt-invite").textContent = heard
-      ? `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${heard.tokens[0]}” well?`
-      : "Guess how many steps each needs, then drag. And if they write instead of read?";
+    if (heard)
+      card.ask(
+        "Who hears whom?",
+        `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${heard.tokens[0]}” well?`,
+      );
+    else
+      card.ask(
+        "Who has to wait for whom?",
+        "Guess how many steps each needs, then drag. And if they write instead of read?",
+      );
     step.node.hidden = !!heard;
     list.node.hidden = !heard;
     mode.set(heard ? "hearing" : get("generating"));
