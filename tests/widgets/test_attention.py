@@ -445,7 +445,7 @@ def test_a_word_that_is_picked_is_picked_in_every_figure_of_its_sentence(show: S
     page.locator('[data-key="ask1"]').click()
     found = page.locator(".tt-found").all_text_contents()
     assert found[1].startswith(f"“{made.tokens[1]}” gives")
-    assert found[2].startswith("“a” gives")  # another sentence
+    assert found[2].startswith("“h” gives")  # another sentence
     assert f"“{made.tokens[1]}”" in found[3]
     page.locator('[data-row="4"][data-column="-1"]').first.click()
     assert page.locator(".tt-found").first.text_content().startswith(f"“{made.tokens[4]}”")

@@ -1,8 +1,10 @@
 """The visual language: one palette for figures, explorers and diagrams, with the contrasts that it promises."""
 
 import json
+import re
 import subprocess
 import sys
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -10,11 +12,37 @@ import pytest
 from ttutor.claims import BADGES
 from ttutor.exercises import result
 from ttutor.widgets import static
-from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
+from ttutor.widgets.style import MEANINGS, OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
 NAMES = {"query", "key", "value", "weights", "memory", "decoder", "loss", "masked"}
 LIGHT_PAGE, DARK_PAGE = PAGE["page"], PAGE_DARK["page"]
 LIGHT_TEXT, DARK_TEXT = PAGE["text"], PAGE_DARK["text"]
+
+
+# Who wears which colour, figure by figure: its styles by their class, "code" for what a script colours. What is added
+# here has to have the meaning that MEANINGS gives the colour; what has none of them wears the colour of the text.
+WORN = {
+    "query": """alibi .word.last, attention .asks, attention .handle, attention .query-arrow, drawing th.row-on,
+        heads .asks, patches .cell.on, patches .tile.on, rotary .query-arrow, rotary .query-word, waves .knob.second,
+        waves .second""",
+    "key": """attention .key-arrow, attention .shadow, drawing th.column-on, rotary .key-arrow, rotary .key-word,
+        softmax_scale .key, softmax_scale .path.lead, waves .alike, waves .hand, waves .knob, waves .read""",
+    "value": "attention .value-arrow, attention .value-part, heads code",
+    "weights": """alibi .word, attention .arc, attention .weight, blocks path, drawing .tt-bar, drawing code,
+        heads .link, learning .between, learning .half, learning .link, learning .looked, learning circle.looked,
+        patches code, playground .look, sizes code, softmax_scale .weight, softmax_scale code, tiles .power,
+        translator .chip, translator .switch, translator path""",
+    "memory": """blocks rect, collapse .curve, collapse .dot, collapse .trace, heads code, patches .cell, patches code,
+        sequential .cell, sequential .moved, sequential .wire""",
+    "decoder": """causal_mask code, decoding .node, decoding .stream, group .chance, group .chance.paid,
+        learning .chance, lens .group0, translator .bar""",
+    "loss": """causal_mask td.answer, causal_mask th.changed, learning .loss, learning circle.loss, playground .fall,
+        playground .line.loss, playground .wrong, quiz .why, schedule .loss, softmax_scale .left,
+        translator .chip.other, translator .other""",
+    "masked": "blocks code, drawing .tt-hatch, sequential .never",
+}
+ANY_COLOUR = "|".join(PALETTE)
+CODED = rf'--tt-({ANY_COLOUR})|(?:colour(?: =|:) |row\()[^\n]*?"({ANY_COLOUR})"(?: : "({ANY_COLOUR})")?'
 
 
 def luminance(colour: str) -> float:
@@ -30,6 +58,42 @@ def contrast(one: str, other: str) -> float:
 
 def test_every_palette_names_the_same_parts() -> None:
     assert NAMES == set(PALETTE) == set(PALETTE_DARK) == set(OUTLINES) == set(OUTLINES_DARK)
+
+
+def worn() -> dict[str, set[str]]:
+    """Which styles and which scripts of which figure use each colour."""
+    found: dict[str, set[str]] = {name: set() for name in PALETTE}
+    for path in sorted((files("ttutor.widgets") / "js").iterdir()):
+        source, figure = path.read_text(encoding="utf-8"), path.name.removesuffix(".js")
+        styles = "".join(re.findall(r"css`([^`]*)`", source))
+        for selectors, body in re.findall(r"([^{};]+)\{([^{}]*)\}", styles):
+            for colour in re.findall(rf"--tt-({ANY_COLOUR})", body):
+                found[colour] |= {f"{figure} {one.split()[-1]}" for one in selectors.split(",")}
+        for groups in re.findall(CODED, re.sub(r"css`[^`]*`", "", source)):
+            for colour in filter(None, groups):
+                found[colour].add(f"{figure} code")
+    return found
+
+
+def test_every_colour_stands_only_where_it_has_its_one_meaning() -> None:
+    assert set(MEANINGS) == NAMES
+    assert worn() == {name: set(" ".join(listed.split()).split(", ")) for name, listed in WORN.items()}
+
+
+def test_what_has_one_name_has_one_colour_in_all_figures() -> None:
+    colours: dict[str, set[str]] = {}
+    for colour, wearers in worn().items():
+        for wearer in wearers:
+            name = wearer.split()[1]
+            if name not in {"code", "path", "rect"}:
+                colours.setdefault(name, set()).add(colour)
+    assert {name: worn for name, worn in colours.items() if len(worn) > 1} == {}
+
+
+def test_figures_take_their_hues_from_the_palette_alone() -> None:
+    for path in (files("ttutor.widgets") / "js").iterdir():
+        hues = re.findall(r"#[0-9a-fA-F]{6}\b|\bhsla?\(|\boklch\(", path.read_text(encoding="utf-8"))
+        assert hues == [], path.name
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -1,8 +1,8 @@
 """One visual language for Matplotlib figures, explorers and diagrams.
 
-A colour has one meaning throughout the course: queries are blue, keys orange, values green, attention weights purple.
-The hues are those of Okabe and Ito (2008), which readers with the common colour-vision deficiencies tell apart. Colours
-fill shapes; text stays in the foreground colour; nothing is told by colour alone.
+A colour has one meaning throughout the course, see ``MEANINGS``. The hues are those of Okabe and Ito (2008), which
+readers with the common colour-vision deficiencies tell apart. Colours fill shapes; text stays in the foreground colour;
+nothing is told by colour alone.
 """
 
 from importlib.resources import files
@@ -18,7 +18,20 @@ PALETTE: dict[str, str] = {
     "loss": "#D55E00",
     "masked": "#C9CCD1",
 }
-"""Name of a part to its fill colour on a light page; ``memory`` is the encoder, ``loss`` also gradients and wrong."""
+"""Name of a part to its fill colour on a light page; explorers have it as ``--tt-<name>``, drawings as ``--<name>``."""
+
+MEANINGS: dict[str, str] = {
+    "query": "blue: what a word asks, and the word or place that asks",
+    "key": "orange: what a word is found by, and the place that another is compared with",
+    "value": "green: what a word hands over, and what a head writes of it",
+    "weights": "purple: attention, the shares in which a word looks at others",
+    "memory": "light blue: the vector that a word has become, such as the encoder's notes",
+    "decoder": "brown: the decoder, what it reads and writes, and how probable that is",
+    "loss": "vermilion: a loss, its gradient, what is wrong, and what has changed",
+    "masked": "grey: what may not be seen, or does not count",
+}
+"""The one meaning of each colour in plots, drawings and explorers. What the reader picks, what is right and what
+belongs to no part of a model has the colour of the text."""
 
 PALETTE_DARK: dict[str, str] = {**PALETTE, "weights": "#A34E7C", "decoder": "#C08A68", "masked": "#3A4048"}
 """The same names on a dark page. Purple is deeper there, so that light text on it keeps a contrast of 4.5:1."""

@@ -21,14 +21,14 @@ const CSS = css`
     font-size: 0.8rem;
   }
   .tt-matrix th.guess {
-    background: color-mix(in srgb, var(--tt-loss) 35%, var(--tt-page));
+    background: color-mix(in srgb, currentColor 22%, var(--tt-page));
   }
   .tt-matrix th.changed {
     border-color: var(--tt-loss-line);
     border-style: dashed;
   }
   .tt-matrix th.kept {
-    border-color: var(--tt-decoder-line);
+    border-color: color-mix(in srgb, currentColor 55%, transparent);
   }
   @container (max-width: 27rem) {
     .views table {

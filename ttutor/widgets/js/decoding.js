@@ -14,11 +14,11 @@ const CSS = css`
     fill: color-mix(in srgb, var(--tt-decoder) 25%, var(--tt-page));
   }
   .stream.greedy {
-    stroke: color-mix(in srgb, var(--tt-key-line) 60%, var(--tt-page));
+    stroke: color-mix(in srgb, currentColor 45%, var(--tt-page));
   }
   .node.greedy {
-    stroke: var(--tt-key-line);
-    fill: color-mix(in srgb, var(--tt-key) 25%, var(--tt-page));
+    stroke: color-mix(in srgb, currentColor 65%, var(--tt-page));
+    fill: color-mix(in srgb, currentColor 12%, var(--tt-page));
   }
   .node.lead {
     stroke-width: 3;

@@ -11,12 +11,13 @@ const CSS = css`
     stroke-opacity: 0.25;
   }
   .chance {
-    fill: color-mix(in srgb, var(--tt-masked) 60%, transparent);
-    stroke: var(--tt-masked-line);
+    fill: color-mix(in srgb, var(--tt-decoder) 14%, transparent);
+    stroke: var(--tt-decoder-line);
+    stroke-dasharray: 3 3;
   }
   .chance.paid {
-    fill: color-mix(in srgb, var(--tt-value) 55%, transparent);
-    stroke: var(--tt-value-line);
+    fill: color-mix(in srgb, var(--tt-decoder) 65%, transparent);
+    stroke-dasharray: none;
   }
   .move {
     fill: none;

@@ -38,7 +38,7 @@ const CSS = css`
     stroke-opacity: 0.5;
   }
   .group0 {
-    fill: var(--tt-memory);
+    fill: var(--tt-decoder);
   }
   .group1 {
     fill: color-mix(in srgb, currentColor 35%, transparent);

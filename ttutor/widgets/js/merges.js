@@ -10,15 +10,15 @@ const CSS = css`
     stroke: color-mix(in srgb, currentColor 55%, transparent);
   }
   .new {
-    fill: color-mix(in srgb, var(--tt-memory) 40%, transparent);
-    stroke: var(--tt-memory-line);
+    fill: color-mix(in srgb, currentColor 28%, transparent);
+    stroke: currentColor;
     stroke-width: 2.5;
   }
   .bar {
     fill: color-mix(in srgb, currentColor 25%, transparent);
   }
   .bar.new {
-    fill: var(--tt-memory-line);
+    fill: currentColor;
     stroke: none;
   }
   .tt-picture text {

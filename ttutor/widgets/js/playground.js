@@ -133,7 +133,7 @@ const CSS = css`
     stroke-dasharray: 5 4;
   }
   .line.usual {
-    stroke: var(--tt-memory-line);
+    stroke: color-mix(in srgb, currentColor 60%, transparent);
   }
   .axis,
   .line.before {

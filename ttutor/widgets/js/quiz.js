@@ -43,7 +43,7 @@ const CSS = css`
     border-radius: 0.35rem;
   }
   .choice input {
-    accent-color: var(--tt-weights-line);
+    accent-color: var(--tt-ink);
     flex: none;
     transform: translateY(0.1em);
   }
@@ -53,7 +53,7 @@ const CSS = css`
     border-inline-start: 3px solid var(--tt-loss);
   }
   .why.right {
-    border-color: var(--tt-value);
+    border-color: currentColor;
   }
   .why b {
     margin-inline-end: 0.3em;

@@ -12,7 +12,7 @@ const CSS = css`
   .loss,
   .without {
     fill: none;
-    stroke: var(--tt-query-line);
+    stroke: currentColor;
     stroke-width: 4;
   }
   .loss {
@@ -25,7 +25,7 @@ const CSS = css`
     stroke-dasharray: 6 5;
   }
   .peak {
-    fill: var(--tt-query-line);
+    fill: currentColor;
     stroke: var(--tt-page);
     stroke-width: 2;
   }

@@ -21,11 +21,11 @@ const CSS = css`
   }
   .wire {
     fill: none;
-    stroke: var(--tt-loss-line);
+    stroke: var(--tt-memory-line);
     stroke-linecap: round;
   }
   .moved {
-    fill: var(--tt-loss);
+    fill: var(--tt-memory);
     stroke: var(--tt-page);
     stroke-width: 2;
   }
@@ -35,8 +35,8 @@ const CSS = css`
     stroke-dasharray: 3 3;
   }
   .on {
-    fill: color-mix(in srgb, var(--tt-loss) 16%, transparent);
-    stroke: var(--tt-loss-line);
+    fill: color-mix(in srgb, currentColor 10%, transparent);
+    stroke: currentColor;
     stroke-width: 2;
   }
   .place {

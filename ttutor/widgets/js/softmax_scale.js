@@ -219,7 +219,7 @@ function render({ model, el }) {
   const share = GOAL / MOST;
   width.input.style.background = `linear-gradient(var(--tt-weights-line) 0 0) calc(${share} * (100% - 20px) + 8px) / 4px no-repeat`;
   card.caption.textContent =
-    "Eight random keys; the thick line leads. Grey: twice the expected spread. Orange: how far a mistake still moves the shares, mean of 200 draws.";
+    "Eight random keys; the thick line leads. Grey: twice the expected spread. Meter: how far a mistake still moves the shares, mean of 200 draws.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));

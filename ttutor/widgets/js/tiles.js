@@ -31,7 +31,7 @@ const CSS = css`
     stroke: currentColor;
   }
   .mark {
-    stroke: var(--tt-loss-line);
+    stroke: currentColor;
     stroke-width: 4;
   }
   .tt-picture .score {
@@ -147,7 +147,7 @@ function render({ model, el }) {
   const why = "A bar is e^{score − largest so far}, because e^{score} explodes: e^{20} is 485 million.";
   card.stage.append(make("p", { class: "why maths", text: why }), picture.node);
   card.controls.append(steps.node);
-  card.caption.textContent = "Dashed: forgotten, drawn only for you. Orange mark: the sum of the whole row.";
+  card.caption.textContent = "Dashed: forgotten, drawn only for you. Thick mark: the sum of the whole row.";
   let later = 0;
   const draw = () => {
     const step = get("step");

@@ -15,17 +15,17 @@ const CSS = css`
   }
   .cell {
     fill: none;
-    stroke: var(--tt-loss);
+    stroke: currentColor;
     stroke-width: 2;
     pointer-events: none;
   }
-  .handle {
-    fill: var(--tt-loss);
+  .knob {
+    fill: var(--tt-key);
     stroke: var(--tt-page);
     stroke-width: 2;
   }
   .alike {
-    fill: var(--tt-loss);
+    fill: var(--tt-key-line);
   }
   .dial,
   .hand,
@@ -36,7 +36,7 @@ const CSS = css`
   }
   .hand,
   .read {
-    stroke: var(--tt-loss);
+    stroke: var(--tt-key-line);
     stroke-opacity: 1;
     stroke-width: 3;
   }
@@ -44,7 +44,7 @@ const CSS = css`
     stroke: var(--tt-query-line);
     stroke-dasharray: 4 2;
   }
-  .handle.second {
+  .knob.second {
     fill: var(--tt-query-line);
     stroke: var(--tt-page);
     stroke-dasharray: none;
@@ -205,7 +205,7 @@ function render({ model, el }) {
             `handle${LINES[k]}`,
             "circle",
             {
-              class: `handle pull ${LINES[k]}`,
+              class: `knob pull ${LINES[k]}`,
               cx: k ? wide * 0.7 : (get("feature") + 0.5) * column,
               cy: (at + 0.5) * row,
               r: 9,
