@@ -319,7 +319,7 @@ def test_pointing_at_a_beginning_tells_its_numbers_and_a_click_keeps_them(show: 
     kept = page.locator('rect.node[data-column="2"]:not(.dead)').first
     kept.focus()
     kept.press("Enter")
-    assert re.match(r".*: 0\.\d{3}; kept.*\. (Yes|No)\. ", found.inner_text())
+    assert re.match(r".*: 0\.\d{3} = .*; kept\. (Yes|No)\. ", found.inner_text())
 
 
 @in_browser
