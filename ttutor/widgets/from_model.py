@@ -17,6 +17,7 @@ from ttutor.evaluating import evaluating
 from ttutor.generation import greedy_search
 from ttutor.inside import capture, head_writes
 from ttutor.multihead import MultiHeadAttention
+from ttutor.names import AnsweringTokenizer
 from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.variants.t5 import T5
 
@@ -93,6 +94,11 @@ def recorded_attention(
     return RecordedAttention(tokens, texts.labels(source) if part == "cross" else tokens, *found, part)
 
 
+def _is_theirs(tokenizer: Any) -> bool:
+    """Whether a tokenizer is called, as Hugging Face's are; ours answer a call with what to write instead."""
+    return callable(tokenizer) and not isinstance(tokenizer, AnsweringTokenizer)
+
+
 class _Texts:
     """Turns texts into ids for a model, with the marks that it was trained with, and ids into words."""
 
@@ -121,7 +127,7 @@ class _Texts:
             raise TypeError(f"{name} is a string, so give the model's tokenizer too; or give {name} as token ids")
         if not text.strip():
             return []
-        if callable(self.tokenizer):  # Hugging Face's sets the marks itself
+        if _is_theirs(self.tokenizer):  # Hugging Face's sets the marks itself
             return list(self.tokenizer(**{"text_target" if name == "target" else "text": text})["input_ids"])
         if self.style is not None:
             text = self.style.prepare_answer(text) if name == "target" else self.style.prepare(text)
@@ -160,8 +166,8 @@ def _marks(model: Any, tokenizer: Any) -> tuple[int, int]:
     config = model.config
     if hasattr(config, "model_type"):
         return config.decoder_start_token_id, config.eos_token_id
-    start = config.pad_id if isinstance(model, T5) or callable(tokenizer) else BOS_ID
-    return start, tokenizer.eos_token_id if callable(tokenizer) else EOS_ID
+    start = config.pad_id if isinstance(model, T5) or _is_theirs(tokenizer) else BOS_ID
+    return start, tokenizer.eos_token_id if _is_theirs(tokenizer) else EOS_ID
 
 
 class _Reader:
