@@ -1,4 +1,4 @@
-"""The sizes of a model turned into its costs: parameters, operations and memory, each with its formula.
+"""What a longer text costs a model: the shares of its work, and a table of all costs, each with its formula.
 
 The formulas are those by which `ttutor.transformer.account` counts, with the symbols of the book put in for a model's
 sizes (`ttutor.transformer.formula`).
@@ -6,7 +6,7 @@ sizes (`ttutor.transformer.formula`).
 
 import html
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, get_args
 
 import torch
@@ -22,99 +22,74 @@ from ttutor.variants.llama import LlamaConfig
 from ttutor.variants.vit import ViTConfig
 from ttutor.widgets.base import Explorer, one_of, within
 
-REMARKS = {
-    "embeddings": "A row for each token that can be looked up.",
-    "attention": "Queries, keys, values and output: four matrices in each attention.",
-    "feed-forward": "Into d_ff features and back.",
-    "attention projections": "Two operations for each parameter and token.",
-    "scores and blend": "Every query with every key, and every weight with every value: T × T.",
-    "keys and values": "The cache: a key and a value of each token, layer and key/value head.",
-    "attention weights": "One number for each pair of tokens and each head.",
-    "Adam's two means": "Of each gradient and of its square.",
-    "around the layers": "Embeddings, last norm and logits.",
-    "masks": "Which tokens may be seen: a byte each.",
+PRESETS: dict[str, Callable[[], "Family"]] = {
+    "Transformer base (2017)": TransformerConfig.base,
+    "BERT-base": BERTConfig.base,
+    "GPT-2 small": GPTConfig.gpt2,
+    "GPT-2 large": GPTConfig.gpt2_large,
+    "GPT-3": GPTConfig.gpt3,
+    "LLaMA-7B": LlamaConfig.llama_7b,
+    "Llama 2 70B": LlamaConfig.llama2_70b,
+    "Llama 3 8B": LlamaConfig.llama3_8b,
+    "ViT-B/16": ViTConfig.base,
+}
+"""Published models that the figure offers."""
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
+VIEWS = {
+    "operations": "one forward pass",
+    "parameters": "parameters",
+    "running": "memory to run",
+    "training": "memory to train",
+}
+"""What is counted, in the order of the table."""
+SHORTEST, LONGEST = 16, 131_072
+Family = TransformerConfig | BERTConfig | GPTConfig | LlamaConfig | ViTConfig
+_CONFIG_FIELDS = {"N": "n_layers", "d_model": "d_model", "h": "n_heads", "d_ff": "d_ff"}
+_UNITS = {
+    "operations": "floating-point operations",
+    "parameters": "parameters",
+    "running": "bytes",
+    "training": "bytes",
 }
 _KEPT = {"weights": "attention weights", "feed-forward": "inside feed-forward"}
-_LONGER = "Make the text longer: purple grows with its square"
-_CROSSING = "From about {} tokens on, scores and blend cost more than the layers' matrices (output projection aside)."
-SLIDERS = {
-    "N": ("layers N", 1, 128),
-    "d_model": ("d_model", 64, 16_384),
-    "h": ("heads h", 1, 0),
-    "h_kv": ("key/value heads h_kv", 1, 0),
-    "d_ff": ("d_ff", 64, 65_536),
-    "V": ("vocabulary V", 256, 262_144),
-    "T": ("length T", 16, 131_072),
-    "B": ("batch B", 1, 1024),
-}
-"""What can be changed: its label, from where, to where; heads are always divisors."""
 
 
-def ladder(low: int, high: int) -> list[int]:
-    """Powers of two times the lowest and, between them, one and a half times as much."""
-    found = {low * 2**k * n // 2 for k in range(18) for n in (2, 3)}
-    return sorted(value for value in found if value <= high)
-
-
-def costs_by_view(
-    blueprint: Blueprint, sizes: Mapping[str, int], bytes_of_number: int, tiled: bool
-) -> dict[str, dict[str, int]]:
-    """What a model costs by view and row, by `ttutor.transformer.account`; of formulas it makes formulas.
+def costs_by_view(blueprint: Blueprint, n_tokens: int, bytes_of_number: int) -> dict[str, dict[str, int]]:
+    """What one sequence costs a model, by view and row, by `ttutor.transformer.account`; of formulas it makes formulas.
 
     Args:
         blueprint: the model.
-        sizes: the length ``T`` and the batch ``B``.
+        n_tokens: the length of the sequence, and of its source if there is one.
         bytes_of_number: how many bytes a number takes.
-        tiled: whether attention keeps no weights for the backward pass.
     """
-    costs = account(blueprint, n_tokens=sizes["T"], batch=sizes["B"], dtype=torch.int8)  # a byte a number
+    costs = account(blueprint, n_tokens=n_tokens, batch=1, dtype=torch.int8)  # a byte a number
     parameters: int = costs.n_parameters
     if isinstance(parameters, Formula):
         parameters = Formula.named(parameters, "parameters")
     weights = parameters * bytes_of_number
-    policy = ActivationPolicy(dtype=torch.int8, is_tiled=tiled)
-    lengths: dict[str, Any] = {"n_memory": costs.n_memory, "batch": costs.batch, "policy": policy}
+    lengths: dict[str, Any] = {"n_memory": costs.n_memory, "batch": 1, "policy": ActivationPolicy(dtype=torch.int8)}
     kept: Counter[str] = Counter()
     for stack in blueprint.stacks:
         for what, count in stack_activations(stack, costs.n_tokens, **lengths).items():
-            is_counted_in_bytes = what == "masks" or (tiled and what == "weights")
-            kept[_KEPT.get(what, what)] += count if is_counted_in_bytes else count * bytes_of_number
+            kept[_KEPT.get(what, what)] += count if what == "masks" else count * bytes_of_number
     around = sum(activations_around(blueprint, costs.n_tokens, **lengths).values()) * bytes_of_number
+    training = {"weights": weights, "gradients": weights, "Adam's two means": 2 * weights, **kept}
     return {
-        "parameters": costs.parameters,
         "operations": costs.flops,
+        "parameters": costs.parameters,
         "running": {"weights": weights, "keys and values": costs.cache_bytes * bytes_of_number},
-        "training": {
-            "weights": weights,
-            "gradients": weights,
-            "Adam's two means": 2 * weights,
-            **kept,
-            "around the layers": around,
-        },
+        "training": {**training, "around the layers": around},
     }
 
 
-def formulas(blueprint: Blueprint, sizes: dict[str, int]) -> dict[str, Any]:
-    """The rows of each view: name, formula, and another formula for tiled attention where it differs.
-
-    Args:
-        blueprint: of a model whose stacks have the same sizes.
-        sizes: the names that formulas may use, as `SizesExplorer` has them; which of them are 0 decides the form.
-    """
-    named = {name: Formula.named(value, name) for name, value in sizes.items()}
-    model, bytes_of_number = _in_names(blueprint, named), Formula.named(4, "bytes")
-    plain, tiled = (costs_by_view(model, named, bytes_of_number, tiled) for tiled in (False, True))
-    rows = {
-        view: [_row(name, count, tiled[view].get(name, 0)) for name, count in counts.items() if count]
-        for view, counts in plain.items()
+def formulas(config: "Family") -> dict[str, dict[str, str]]:
+    """The rows of each view with their formulas, in the symbols of the book; rows that are always 0 are left out."""
+    named = {name: Formula.named(value, name) for name, value in _sizes(config).items()}
+    counted = costs_by_view(_in_names(config.blueprint(), named), named["T"], Formula.named(4, "bytes"))
+    return {
+        view: {name: count.text if isinstance(count, Formula) else str(count) for name, count in rows.items() if count}
+        for view, rows in counted.items()
     }
-    is_grouped = blueprint.name == "Llama"
-    return {"rows": rows, "looks": _looks(rows, is_grouped=is_grouped), "grouped": is_grouped}
-
-
-def _row(name: str, count: int, tiled: int) -> dict[str, str]:
-    formula, other = (made.text if isinstance(made, Formula) else str(made) for made in (count, tiled))
-    return {"name": name, "formula": formula} | ({"tiled": other} if other != formula else {})
 
 
 def _in_names(blueprint: Blueprint, named: dict[str, Formula]) -> Blueprint:
@@ -138,79 +113,35 @@ def _in_names(blueprint: Blueprint, named: dict[str, Formula]) -> Blueprint:
     )
 
 
-def _looks(rows: dict[str, list[dict[str, str]]], *, is_grouped: bool) -> dict[str, list[str]]:
-    """What there is to see in each view: words, and the two formulas whose ratio stands at `{}`."""
-    operations, running = ({row["name"]: row["formula"] for row in rows[view]} for view in ("operations", "running"))
-    matrices = f"T × ({operations['attention projections']} + {operations['feed-forward']})"
-    cache = running.get("keys and values")
-    smaller = " Fewer key/value heads make it smaller, and the weights hardly." if is_grouped else ""
-    return {
-        "parameters": [
-            "Double d_model: the layers' matrices grow fourfold, the embeddings twofold. The length T is in no formula."
-        ],
-        "operations": [
-            f"{_LONGER}, grey in proportion. {_CROSSING}",
-            matrices,
-            operations["scores and blend"],
-        ],
-        "running": [
-            "Make the text longer: the weights stay. At {} tokens in all, the cache is as large as they are." + smaller,
-            f"B × T × {running['weights']}",
-            cache,
-        ]
-        if cache
-        else ["It sees all tokens at once and generates none, so it keeps no keys and values."],
-        "training": [
-            f"{_LONGER}. Then try tiled attention, which keeps no weights and makes them anew on the way back."
-        ],
-        "int8": [" Gradients do not fit into a byte: nobody trains in int8."],
-        "rows": [" The table of positions has too few rows for this length."],
-    }
-
-
-PRESETS: dict[str, Callable[[], "Family"]] = {
-    "Transformer base (2017)": TransformerConfig.base,
-    "BERT-base": BERTConfig.base,
-    "GPT-2 small": GPTConfig.gpt2,
-    "GPT-2 large": GPTConfig.gpt2_large,
-    "GPT-3": GPTConfig.gpt3,
-    "LLaMA-7B": LlamaConfig.llama_7b,
-    "Llama 2 70B": LlamaConfig.llama2_70b,
-    "Llama 3 8B": LlamaConfig.llama3_8b,
-    "ViT-B/16": ViTConfig.base,
-}
-"""Published models that the figure offers."""
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
-VIEWS = ("parameters", "operations", "running", "training")
-LARGEST = 10_000_000
-Family = TransformerConfig | BERTConfig | GPTConfig | LlamaConfig | ViTConfig
-_CONFIG_FIELDS = {"N": "n_layers", "d_model": "d_model", "h": "n_heads", "d_ff": "d_ff"}
-_UNITS = {
-    "parameters": "parameters",
-    "operations": "floating-point operations",
-    "running": "bytes",
-    "training": "bytes",
-}
+def growth(config: "Family", bytes_of_number: int) -> dict[str, list[list[int]]]:
+    """Of each row three whole numbers c, b, a: at length T it is c + b T + a T²."""
+    blueprint, found = config.blueprint(), {}
+    at = [costs_by_view(blueprint, n_tokens, bytes_of_number) for n_tokens in (1, 2, 3)]
+    for view, rows in formulas(config).items():
+        found[view] = []
+        for name in rows:
+            one, two, three = (costs[view].get(name, 0) for costs in at)
+            square = (three - 2 * two + one) // 2
+            found[view].append([one - (two - one) + 2 * square, two - one - 3 * square, square])
+    return found
 
 
 class SizesExplorer(Explorer):
-    """A model's sizes to change, and what they cost: parameters, operations, memory to run and to train.
+    """What a longer text costs: the share of each part in a forward pass at every length, and all costs at one.
 
-    Every bar has its formula, with the numbers put in. Start from a published model or from a config of your own; in
-    Jupyter the traits follow what the reader does, and setting one from Python redraws the figure.
+    In the picture the parts of a forward pass share the height, and what compares every word with every word takes more
+    and more of it. The table has the operations, the parameters and the memory at the chosen length and at twice that,
+    part by part with formulas. In Jupyter the traits follow what the reader does.
 
     Args:
         model: the name of one of ``PRESETS``, or a config of a Transformer, BERT, GPT, Llama or ViT.
-        n_tokens: length of each sequence, and of its source if the model has an encoder and a decoder; the longest
-            that the model was made for when left out.
-        batch: how many sequences.
+        n_tokens: length of the sequence, and of its source if the model has an encoder and a decoder; the longest that
+            the model was made for when left out.
         precision: what a number is stored in: ``"fp32"``, ``"bf16"`` or ``"int8"``.
-        view: what is shown: ``"parameters"``, ``"operations"``, ``"running"`` or ``"training"`` (both memory).
-        tiled: whether attention keeps no weights for the backward pass, as FlashAttention does.
 
     >>> explorer = SizesExplorer("GPT-2 small")
     >>> explorer
-    SizesExplorer(GPT, 12 layers, d_model 768, 1 × 1024 tokens, fp32)
+    SizesExplorer(GPT-2 small, 1,024 tokens, fp32)
     >>> explorer.numbers["parameters"]["attention"]
     28348416
     """
@@ -218,103 +149,86 @@ class SizesExplorer(Explorer):
     _module = "sizes"
     _title = "Sizes"
 
-    presets = t.List(t.Dict()).tag(sync=True)
+    models = t.List(t.Dict()).tag(sync=True)
     forms = t.Dict().tag(sync=True)
-    remarks = t.Dict().tag(sync=True)
-    sliders = t.List(t.List()).tag(sync=True)
-    form = t.Unicode().tag(sync=True)
-    sizes = t.Dict(value_trait=t.Int()).tag(sync=True)
-    precision = t.Enum(tuple(PRECISIONS), "fp32").tag(sync=True)
-    view = t.Enum(VIEWS, "parameters").tag(sync=True)
-    tiled = t.Bool(False).tag(sync=True)
-    selected = t.Int(1).tag(sync=True)
+    model = t.Unicode().tag(sync=True)
+    n_tokens = t.Int(SHORTEST).tag(sync=True)
+    precision = t.Enum(tuple(PRECISIONS), "fp32", read_only=True).tag(sync=True)
 
-    def __init__(
-        self,
-        model: Any = "GPT-2 small",
-        *,
-        n_tokens: int | None = None,
-        batch: int = 1,
-        precision: str = "fp32",
-        view: str = "parameters",
-        tiled: bool = False,
-    ) -> None:
+    def __init__(self, model: Any = "GPT-2 small", *, n_tokens: int | None = None, precision: str = "fp32") -> None:
         configs = {name: make() for name, make in PRESETS.items()}
-        name, config = _chosen(model, configs)
-        configs[name] = config
-        self._configs = {_form(config): config for config in [*configs.values(), config]}
-        sizes = _sizes(config)
-        sizes |= {"T": sizes["T"] if n_tokens is None else n_tokens, "B": batch}
+        name, configs[name] = _chosen(model, configs)
+        self._configs = configs
+        size = PRECISIONS[one_of("precision", precision, PRECISIONS)].itemsize
         super().__init__(
-            presets=[{"name": name, "form": _form(each), "sizes": _sizes(each)} for name, each in configs.items()],
-            forms={kind: formulas(each.blueprint(), _sizes(each)) for kind, each in self._configs.items()},
-            sliders=[[symbol, label, ladder(*ends)] for symbol, (label, *ends) in SLIDERS.items()],
-            remarks=REMARKS,
-            form=_form(config),
-            sizes=sizes,
-            precision=precision,
-            view=view,
-            tiled=tiled,
+            models=[_facts(name, config, size) for name, config in configs.items()],
+            # Lists, since a page's state does not keep the order of a dict.
+            forms={
+                _form(config): [[view, [list(row) for row in rows.items()]] for view, rows in formulas(config).items()]
+                for config in configs.values()
+            },
+            model=name,
+            n_tokens=_sizes(configs[name])["T"] if n_tokens is None else n_tokens,
         )
+        self.set_trait("precision", precision)
 
     @property
     def config(self) -> Family:
-        """The model of the sizes as they stand."""
-        return _config(self._configs[self.form], self.sizes)
+        """The settings of the model that is shown."""
+        return self._configs[self.model]
 
     @property
     def account(self) -> Account:
         """What it costs by `ttutor.transformer.account`."""
-        dtype = PRECISIONS[self.precision]
-        return account(self.config, n_tokens=self.sizes["T"], batch=self.sizes["B"], dtype=dtype)
+        return account(self.config, n_tokens=self.n_tokens, dtype=PRECISIONS[self.precision])
 
     @property
     def numbers(self) -> dict[str, dict[str, int]]:
-        """Every number that the figure shows now, by view and row, out of ttutor's own accounting."""
-        size = PRECISIONS[self.precision].itemsize
-        views = costs_by_view(self.config.blueprint(), self.sizes, size, self.tiled)
-        rows_of = self.forms[self.form]["rows"]
-        return {view: {row["name"]: views[view].get(row["name"], 0) for row in rows_of[view]} for view in views}
+        """Every number that the table shows now, by view and row, out of ttutor's own accounting."""
+        counted = costs_by_view(self.config.blueprint(), self.n_tokens, PRECISIONS[self.precision].itemsize)
+        return {view: {name: counted[view].get(name, 0) for name in rows} for view, rows in self._formulas().items()}
+
+    def _formulas(self) -> dict[str, dict[str, str]]:
+        return {view: dict(rows) for view, rows in self.forms[_form(self.config)]}
 
     def describe(self) -> str:
-        sizes = self.sizes
-        tokens = f"{sizes['B']} × {sizes['T']} tokens"
-        return f"{self.form}, {sizes['N']} layers, d_model {sizes['d_model']}, {tokens}, {self.precision}"
+        return f"{self.model}, {self.n_tokens:,} tokens, {self.precision}"
 
     def fallback_html(self) -> str:
         """All numbers of the chosen model as a table, each with its formula."""
         rows = []
         for view, numbers in self.numbers.items():
-            formula_of = {row["name"]: self._formula(row) for row in self.forms[self.form]["rows"][view]}
-            heading = f"{view}: {sum(numbers.values()):,} {_UNITS[view]}"
+            heading = f"{VIEWS[view]}: {sum(numbers.values()):,} {_UNITS[view]}"
             rows.append(f'<tr><th scope="rowgroup" colspan="3">{heading}</th></tr>')
             rows += [
-                f'<tr><th scope="row">{html.escape(row)}</th><td>{formula_of[row]}</td><td>{count:,}</td></tr>'
-                for row, count in numbers.items()
+                f'<tr><th scope="row">{html.escape(row)}</th><td>{self._formulas()[view][row]}</td><td>{n:,}</td></tr>'
+                for row, n in numbers.items()
             ]
-        caption = f"{html.escape(self.describe())}. " + ", ".join(
-            f"{key} = {n:,}" for key, n in self.sizes.items() if n
-        )
+        sizes = {**_sizes(self.config), "T": self.n_tokens}
+        caption = f"{html.escape(self.describe())}. " + ", ".join(f"{key} = {n:,}" for key, n in sizes.items() if n)
         head = '<tr><th scope="col">part</th><th scope="col">formula</th><th scope="col">number</th></tr>'
         return f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
-    def _formula(self, row: dict[str, str]) -> str:
-        return row.get("tiled", row["formula"]) if self.tiled else row["formula"]
+    @t.validate("n_tokens")
+    def _check_length(self, proposal: dict) -> int:
+        return within("n_tokens", proposal["value"], 1, LONGEST)
 
-    @t.validate("sizes")
-    def _check_sizes(self, proposal: dict) -> dict[str, int]:
-        given = proposal["value"]
-        for name in ("T", "B"):
-            within(name, given[name], 1, LARGEST)
-        expected = {**given, **_sizes(_config(self._configs[self.form], given)), "T": given["T"], "B": given["B"]}
-        wrong = [f"{name} has to be {n}, not {given.get(name)}" for name, n in expected.items() if given.get(name) != n]
-        if wrong:
-            raise ValueError(f"in this model {'; '.join(wrong)}")
-        return given
+    @t.validate("model")
+    def _check_model(self, proposal: dict) -> str:
+        return one_of("model", proposal["value"], self._configs)
 
-    @t.validate("form")
-    def _check_form(self, proposal: dict) -> str:
-        return one_of("form", proposal["value"], self._configs)
+
+def _facts(name: str, config: Family, bytes_of_number: int) -> dict[str, Any]:
+    """What the page knows of a model; ``longest`` is 0 where no table of positions ends."""
+    sizes = _sizes(config)
+    return {
+        "name": name,
+        "form": _form(config),
+        "word": "patch" if sizes["patch"] else "word",
+        "longest": sizes["T"] if sizes["rows"] else 0,
+        "sizes": [[symbol, value] for symbol, value in sizes.items() if value and symbol != "T"],
+        "growth": list(growth(config, bytes_of_number).values()),
+    }
 
 
 def _chosen(model: Any, configs: dict[str, Family]) -> tuple[str, Family]:
@@ -358,21 +272,7 @@ def _sizes(config: Family) -> dict[str, int]:
     stack, vocab_size = blueprint.stacks[0], getattr(config, "vocab_size", 0)
     rows = blueprint.further["embeddings"] // stack.d_model - vocab_size
     own = {symbol: getattr(stack, field) for symbol, field in _CONFIG_FIELDS.items()}
-    sizes = {**own, "h_kv": stack.n_kv_heads, "d_head": stack.d_head, "T": blueprint.n_tokens, "B": 1, "rows": rows}
+    sizes = {**own, "h_kv": stack.n_kv_heads, "d_head": stack.d_head, "T": blueprint.n_tokens, "rows": rows}
     if isinstance(config, ViTConfig):
         return sizes | {"V": 0, "classes": config.n_classes, "patch": config.n_channels * config.patch_size**2}
     return sizes | {"V": vocab_size, "classes": 0, "patch": 0}
-
-
-def _config(config: Family, sizes: dict[str, int]) -> Family:
-    """The config with these sizes; of positions and segments it has as many rows as they say."""
-    changes: dict[str, Any] = {field: sizes[symbol] for symbol, field in _CONFIG_FIELDS.items()}
-    if isinstance(config, LlamaConfig):
-        changes |= {"n_kv_heads": sizes["h_kv"], "d_head": None}
-    if isinstance(config, ViTConfig):
-        return config.replace(**changes)
-    extra = config.n_segments if isinstance(config, BERTConfig) else 0
-    n_tables = 2 if isinstance(config, TransformerConfig) else 1
-    if sizes["rows"]:
-        changes["max_len"] = (sizes["rows"] - extra) // n_tables
-    return config.replace(**changes, vocab_size=sizes["V"])

@@ -1,414 +1,257 @@
-// A model's sizes and their costs: formulas that come from Python as text, worked out exactly.
-import { css, formatNumber, formatSize, make, onTraits, openCard, refill, setTraits } from "./core.js";
-import { choice, rovingGrid, select, slider, toggle } from "./controls.js";
-import { bars } from "./drawing.js";
+// What a longer text costs: at every length the parts of a forward pass share the height; below, all costs at one.
+import { css, formatCount, formatNumber, formatSize, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { select } from "./controls.js";
+import { stage } from "./drawing.js";
 
 const CSS = css`
-  .sliders {
-    display: grid;
-    grid-template-columns: repeat(auto-fill, minmax(min(18rem, 100%), 1fr));
-    gap: 0 1.5rem;
-    margin: 0.5rem 0;
+  .part,
+  .square {
+    fill: color-mix(in srgb, currentColor var(--f), var(--tt-page));
+    stroke: var(--tt-page);
   }
-  .sliders label {
-    width: 8em;
+  .square {
+    fill: var(--tt-weights);
+    stroke: var(--tt-weights-line);
+    stroke-width: 2;
   }
-  .sliders output {
-    width: 4.2em;
+  .rule {
+    stroke: currentColor;
+    stroke-dasharray: 5 5;
+    stroke-opacity: 0.6;
   }
-  .views {
-    margin-bottom: 0.75rem;
+  .here {
+    stroke: currentColor;
+    stroke-width: 2;
   }
-  .views .tt-option {
-    white-space: pre-line;
+  .knob {
+    fill: var(--tt-weights-line);
+    stroke: var(--tt-page);
+    stroke-width: 2;
   }
-  .rows,
-  .formula {
-    --tt-part: color-mix(in srgb, currentColor 22%, transparent);
-    --tt-part-line: var(--line);
+  .costs {
+    border-collapse: collapse;
+    width: 100%;
+    margin-top: 0.75rem;
+    font-variant-numeric: tabular-nums;
   }
-  .rows .tt-bars {
-    grid-template-columns: fit-content(45%) 1fr auto;
+  .costs :is(th, td) {
+    padding: 0.2rem 0 0.2rem 0.75rem;
+    text-align: end;
+    border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent);
   }
-  .rows .token {
-    white-space: normal;
+  .costs tr > :first-child {
+    padding-inline-start: 0;
+    text-align: start;
   }
-  .rows li {
-    min-height: 2.25rem;
+  .costs .row > th {
+    padding-inline-start: 1rem;
+    font-weight: 400;
   }
-  .rows .tt-bar {
-    height: 1.25rem;
-  }
-  .rows .tt-bar::after {
-    content: "";
+  .costs small {
     display: block;
-    height: 100%;
-    width: var(--twice);
-    background: inherit;
-    opacity: 0.35;
-  }
-  .rows :has(> :nth-child(8)) li {
-    min-height: 1.75rem;
-  }
-  .formula {
-    margin: 0.5rem 0;
     overflow-wrap: anywhere;
-  }
-  .made {
-    font:
-      0.9em/1.6 ui-monospace,
-      Menlo,
-      monospace;
+    font-family: ui-monospace, Menlo, monospace;
   }
   @container (max-width: 27rem) {
     .tt-finding {
-      min-height: 5.8em;
-    }
-    .rows .tt-bars {
-      grid-template-columns: 1fr auto;
-    }
-    .rows li > div {
-      padding-bottom: 0.3rem;
-      order: 1;
-      grid-column: 1 / -1;
-    }
-    .rows :has(> :nth-child(8)) li {
-      min-height: 0;
-      > * {
-        grid-row: 1;
-        position: relative;
-      }
-      > span {
-        z-index: 1;
-        grid-column: 1;
-      }
-      > .number {
-        grid-column: 2;
-      }
-      > div {
-        padding: 0;
-        align-self: end;
-      }
-      .tt-bar {
-        height: 0.3rem;
-      }
-    }
-    .views {
-      display: grid;
-      grid-template-columns: 1fr 1fr;
-    }
-    .views .tt-option {
-      border-radius: 0;
-      margin-top: -1px;
+      min-height: 7.3em;
     }
   }
 `;
 
-const BYTES = { fp32: 4, bf16: 2, int8: 1 };
-const VIEWS = {
-  parameters: ["Parameters", ""],
-  operations: ["One forward pass", "FLOP"],
-  running: ["Memory to run", "B"],
-  training: ["Memory to train", "B"],
-};
-const exact = (value) => value.toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
-const total = (rows) => rows.reduce((sum, row) => sum + row.value, 0n);
-const divisors = (number) =>
-  Array.from({ length: Math.min(number, 128) }, (_, i) => i + 1).filter((i) => number % i === 0);
+const STEPS = 13; // doublings from the shortest text to the longest
+const LENGTHS = Array.from({ length: 2 * STEPS + 1 }, (_, i) => 16 * 2 ** (i >> 1) * (i % 2 ? 1.5 : 1));
+const VIEWS = [
+  ["One forward pass", "FLOP"],
+  ["Parameters", ""],
+  ["Memory to run", "B"],
+  ["Memory to train", "B"],
+];
+const doublings = (length) => Math.log2(length / LENGTHS[0]);
+const costAt = (length) => (one) => one[0] + length * (one[1] + length * one[2]);
+const total = (rows, length) => rows.map(costAt(length)).reduce((sum, cost) => sum + cost, 0);
 
-/** The divisor of n that is nearest to a value, by ratio. */
-function divisorNear(value, number) {
-  const far = (one) => Math.abs(Math.log(one / value));
-  return divisors(number).reduce((best, one) => (far(one) < far(best) ? one : best));
-}
-
-/**
- * The sizes with one changed and the others made to fit: heads stay as wide, d_ff in proportion.
- */
-function withSize(sizes, name, value, grouped) {
-  const next = { ...sizes, [name]: value };
-  if (name === "d_model") {
-    next.h = divisorNear(value / sizes.d_head, value);
-    next.d_ff = Math.max(1, Math.round((sizes.d_ff / sizes.d_model) * value));
-  }
-  if (next.h !== sizes.h) next.h_kv = grouped ? divisorNear((sizes.h_kv / sizes.h) * next.h, next.h) : next.h;
-  next.d_head = next.d_model / next.h;
-  return next;
-}
-
-/** What a formula of numbers, names, + − × and brackets gives, in whole numbers of any size. */
-function evaluate(formula, names) {
-  const flat = (text) =>
-    text
-      .split(" + ")
-      .reduce(
-        (sum, term) => sum + term.split(" × ").reduce((product, one) => product * BigInt(names[one] ?? one), 1n),
-        0n,
-      );
-  let text = formula.replaceAll(" − ", " + -1 × ");
-  while (text.includes("(")) text = text.replace(/\(([^()]*)\)/g, (_, inner) => flat(inner));
-  return flat(text);
-}
-
-/** The rows of every view, with their numbers. */
+/** The model that is shown: of each view its rows `[name, formula, growth]`, what grows with the square first. */
 function readState(model) {
-  const [form, sizes, tiled] = [model.get("forms")[model.get("form")], model.get("sizes"), model.get("tiled")];
-  const [names, views] = [{ ...sizes, bytes: BYTES[model.get("precision")] }, {}];
-  const twice = { ...names, T: 2 * names.T };
-  for (const view of Object.keys(VIEWS)) {
-    views[view] = form.rows[view].map((row) => {
-      const formula = (tiled && row.tiled) || row.formula;
-      const [value, doubled] = [evaluate(formula, names), evaluate(formula, twice)];
-      return {
-        ...row,
-        remark: model.get("remarks")[row.name] || "",
-        formula,
-        value,
-        doubled,
-        grows: doubled !== value,
-        square: formula.includes("T × T"),
-      };
-    });
-    twice.parameters = names.parameters ||= total(views[view]);
-  }
-  const size = (view) => formatSize(Number(total(views[view])), VIEWS[view][1]);
-  return {
-    form,
-    sizes,
-    names,
-    views,
-    size,
-    view: model.get("view"),
-    rows: views[model.get("view")],
-  };
-}
-
-function lookAt({ view, form, sizes, names }) {
-  const [words, above, below] = form.looks[view];
-  const put = below ? words.replace("{}", exact(evaluate(above, names) / evaluate(below, names))) : words;
-  return (
-    put +
-    (view === "training" && names.bytes === 1 ? form.looks.int8 : "") +
-    (sizes.rows && sizes.T > sizes.rows ? form.looks.rows : "")
-  );
-}
-
-/** Whether, in a text of this length, no part costs more than those that grow with its square. */
-function overtakes({ rows, names }, length) {
-  const values = rows.map(({ formula }) => evaluate(formula, { ...names, T: length }));
-  const most = values.reduce((one, other) => (other > one ? other : one));
-  return rows.some(({ square }, i) => square && values[i] === most);
-}
-
-/** What twice the text would cost, and why. */
-function findingOf(state) {
-  const { view, rows, names, sizes } = state;
-  const word = sizes.patch ? "patch" : "word";
-  const exactly = rows.every(({ square, value, doubled }) => !square || doubled === 4n * value);
-  return (
-    (overtakes(state, names.T)
-      ? overtakes(state, names.T - 1)
-        ? "Purple has overtaken all others. "
-        : "Level: purple has caught up. "
-      : "") +
-    (rows.some(({ square }) => square)
-      ? `Twice the length makes grey at most about twice as long, but purple ${exactly ? "" : "up to "}four times, because every ${word} meets every ${word}.`
-      : rows.some(({ grows }) => grows)
-        ? "Twice the length makes each part at most about twice as large."
-        : `No part grows with the length: the same parameters read every ${word}.`) +
-    (sizes.rows && sizes.T > sizes.rows
-      ? ` But this model ends at ${exact(sizes.rows)} positions: longer texts are a calculation only.`
-      : "") +
-    ({ running: " A phone has about 8 GB.", training: " A large graphics card has 80 GB." }[view] || "")
-  );
-}
-
-function drawFormula(panel, row, { names, rows }) {
-  const put = row.formula.replace(/[a-z]\w*/gi, (name) => exact(names[name]));
-  const share = formatNumber((100 * Number(row.value)) / Number(total(rows) || 1n), 1);
-  refill(
-    panel,
-    make("p", {}, make("b", { text: row.name }), `: ${share}\u00a0% of all. ${row.remark}`),
-    ...[row.formula, `= ${put}`, `= ${exact(row.value)}`].map((text) => make("p", { class: "made", text })),
-  );
-}
-
-/** Bars with one tab stop; `onSelect(index)` follows pointer, focus and taps. */
-function rowList(rows, onSelect) {
-  const node = bars().show(
-    rows.map(({ name, square }) => ({
-      label: name,
-      share: 0,
-      colour: square ? "weights" : "part",
-    })),
-  );
-  const items = [...node.children];
-  const mark = (item, values) => Object.entries(values).forEach((pair) => item.setAttribute(...pair));
-  mark(node, { role: "listbox", "aria-label": "Parts" });
-  items.forEach((item, i) => mark(item, { role: "option", tabindex: i ? -1 : 0, "data-row": i, "data-column": 0 }));
-  rovingGrid(
-    node,
-    (row) => items[row],
-    () => ({ firstRow: 0, lastRow: items.length - 1, firstColumn: 0, lastColumn: 0 }),
-  );
-  for (const kind of ["focusin", "click"]) {
-    node.addEventListener(kind, ({ target }) => target.closest("li") && onSelect(items.indexOf(target.closest("li"))));
-  }
-  // What does not grow with the square leaves room, so that what does is seen to grow.
-  const set = (rows, unit, selected) => {
-    const others = rows.filter(({ square }) => !square).map(({ value }) => Number(value));
-    const room = others.length < rows.length ? 2.5 : 1;
-    const most = Math.max(1, room * Math.max(0, ...others), ...rows.map(({ doubled }) => Number(doubled)));
-    items.forEach((item, i) => {
-      const value = Number(rows[i].value);
-      const { style } = item.querySelector(".tt-bar");
-      style.width = `${(100 * value) / most}%`;
-      style.setProperty("--twice", `${(100 * Number(rows[i].doubled)) / value}%`);
-      item.lastChild.textContent = formatSize(value, unit);
-      item.classList.toggle("on", i === selected);
-      mark(item, { "aria-selected": i === selected, "data-value": rows[i].value });
-    });
-  };
-  return { node, set };
-}
-
-/**
- * A slider over steps, or over divisors, and the value that stands; hidden where the model has no
- * such size.
- */
-function sizeSlider([name, label, steps], onSize) {
-  let stops = [];
-  const { node, input, set } = slider({
-    label,
-    min: 0,
-    step: 1,
-    format: (i) => exact(stops[i] || 0),
-    onInput: (i) => onSize(name, stops[i]),
-  });
-  const show = (state) => {
-    const { sizes, form } = state;
-    node.hidden = !sizes[name] || (name === "h_kv" && !form.grouped);
-    if (node.hidden) return;
-    const possible = steps.length ? steps : divisors(name === "h" ? sizes.d_model : sizes.h);
-    stops = [...new Set([...possible, sizes[name]])].sort((a, b) => a - b);
-    input.max = stops.length - 1;
-    set(stops.indexOf(sizes[name]));
-    // The mark: from this length on nothing costs more than what grows with the square.
-    const goal = name === "T" ? stops.findIndex((length) => overtakes(state, length)) : -1;
-    input.style.background =
-      goal < 1
-        ? ""
-        : `linear-gradient(var(--tt-weights-line) 0 0) calc(${goal / (stops.length - 1)} * (100% - 20px) + 8px) / 4px no-repeat`;
-  };
-  return { node, show };
-}
-
-/** All controls; `show(state)` sets them to what stands. */
-function makeControls(model, change) {
-  const presets = model.get("presets");
-  const pick = select({
-    label: "Model",
-    options: [...presets.map((one) => [one, one.name]), [undefined, "other sizes"]],
-    onChange: (one) => change(one ? { form: one.form, sizes: { ...one.sizes, B: model.get("sizes").B } } : {}),
-  });
-  const sliders = model.get("sliders").map((one) =>
-    sizeSlider(one, (name, value) => {
-      const { sizes, form } = readState(model);
-      change({ sizes: withSize(sizes, name, value, form.grouped) });
-    }),
-  );
-  const views = choice({
-    name: "Count",
-    options: Object.entries(VIEWS).map(([view, [label]]) => [view, label]),
-    onChange: (view) => change({ view, selected: 0 }),
-  });
-  views.node.classList.add("views");
-  const precision = choice({
-    label: "a number is",
-    options: Object.keys(BYTES).map((name) => [name, name]),
-    onChange: (value) => change({ precision: value }),
-  });
-  const tiled = toggle({
-    label: "tiled attention",
-    onChange: (value) => change({ tiled: value }),
-  });
-  const row = (name, ...children) => make("div", { class: name }, ...children);
-  const show = (state) => {
-    const { sizes, view, size } = state;
-    pick.set(
-      presets.find(
-        (one) =>
-          one.form === model.get("form") &&
-          Object.entries(one.sizes).every(([name, value]) => "BT".includes(name) || sizes[name] === value),
-      ),
+  const [length, name] = [model.get("n_tokens"), model.get("model")];
+  const facts = model.get("models").find((one) => one.name === name);
+  const views = model
+    .get("forms")
+    [facts.form].map(([, rows], view) =>
+      rows.map((row, i) => [...row, facts.growth[view][i]]).sort(([, , one], [, , other]) => !!other[2] - !!one[2]),
     );
-    for (const one of sliders) one.show(state);
-    views.set(view);
-    Object.entries(VIEWS).forEach(([name, [label]], i) =>
-      refill(views.node.querySelectorAll("span")[i], `${label}\n`, make("b", { text: size(name) })),
-    );
-    precision.set(model.get("precision"));
-    tiled.set(model.get("tiled"));
-    precision.node.hidden = VIEWS[view][1] !== "B";
-    tiled.node.hidden = view !== "training";
-  };
-  const length = model.get("sliders").findIndex(([name]) => name === "T");
-  return {
-    views: views.node,
-    first: [pick.node, sliders[length].node],
-    more: [
-      row("tt-controls", precision.node, tiled.node),
-      row("sliders", ...sliders.filter((_, i) => i !== length).map(({ node }) => node)),
+  const work = views[0].map(([, , growth]) => growth);
+  const square = work.filter(([, , squares]) => squares);
+  return { ...facts, length, views, work, share: (at) => total(square, at) / total(work, at) };
+}
+
+/** The parts one above the other, what grows with the square lowest. */
+function drawShares({ at, share, tops }, width, height, { views, longest, length, word, drag }) {
+  const [left, right, top, floor] = [46, width - 10, 24, height - 24];
+  const x = (doubled) => left + (Math.min(Math.max(doubled, 0), STEPS) / STEPS) * (right - left);
+  const y = (part) => floor - part * (floor - top);
+  const line = (parts) => parts.map((part, i) => `${x(doublings(LENGTHS[i])).toFixed(1)} ${y(part).toFixed(1)}`);
+  const below = (i, k) => (i ? tops[i - 1][k] : 0);
+  const areas = views[0].map(([name, , growth], i) => [
+    name,
+    "path",
+    {
+      class: growth[2] ? "square" : "part",
+      style: `--f: ${8 + 8 * i}%`,
+      d: `M${[...line(tops[i]), ...line(LENGTHS.map((_, k) => below(i, k))).reverse()].join("L")}Z`,
+    },
+  ]);
+  const names = views[0].map(([name, , growth], i) => {
+    const k = growth[2] ? LENGTHS.length - 4 : 3;
+    const room = (tops[i][k] - below(i, k)) * (floor - top) > 18;
+    const place = growth[2] ? { x: right - 10, "text-anchor": "end" } : { x: left + 10 };
+    return [`name ${name}`, "text", { ...place, y: y((tops[i][k] + below(i, k)) / 2) + 5, text: room ? name : "" }];
+  });
+  const rule = (key, d) => [key, "path", { class: "rule", d }];
+  const end = longest && x(doublings(longest));
+  return [
+    ...areas,
+    ...names,
+    ...[0, 0.5, 1].map((part) => [
+      `share${part}`,
+      "text",
+      { x: left - 6, y: y(part) + 4, "text-anchor": "end", text: `${100 * part}\u00a0%` },
+    ]),
+    ...[16, 256, 4096, 65_536].map((count, i) => [
+      `length${count}`,
+      "text",
+      {
+        x: x(doublings(count)),
+        y: floor + 18,
+        "text-anchor": i ? "middle" : "start",
+        text: formatCount(count) + (i ? "" : ` ${word}s`),
+      },
+    ]),
+    rule("half", `M${left} ${y(0.5)}H${right}`),
+    longest && rule("longest", `M${end} ${top}V${floor}`),
+    ["here", "path", { class: "here", d: `M${x(at)} ${top - 4}V${floor}` }],
+    [
+      "told",
+      "text",
+      {
+        x: Math.min(Math.max(x(at), left + 60), right - 60),
+        y: 13,
+        "text-anchor": "middle",
+        "font-weight": 600,
+        text: `${formatCount(length)} ${word}s`,
+      },
     ],
-    show,
-  };
+    [
+      "knob",
+      "circle",
+      {
+        class: "knob pull",
+        cx: x(at),
+        cy: y(share),
+        r: 11,
+        "data-value": share.toFixed(9),
+        "aria-label": "length of the text",
+        "aria-valuenow": length,
+        "aria-valuetext": `${formatCount(length)} ${word}s`,
+        stride: (right - left) / (LENGTHS.length - 1),
+        pull: (to) => drag(((to - left) / (right - left)) * STEPS),
+      },
+    ],
+  ];
+}
+
+const percent = (share) => `${formatNumber(100 * share, share < 0.0995 ? 1 : 0)}\u00a0%`;
+
+/** What comparing all with all takes of the work now, and at twice the length. */
+function findingOf({ name, length, share, work, word, longest }) {
+  const times = formatNumber(total(work, 2 * length) / total(work, length), 1);
+  return (
+    `With ${formatCount(length)} ${word}s purple is ${percent(share(length))} of the work: each ${word} meets each ${word}. ` +
+    `Twice as many ${word}s take ${times} times the work, and purple is ${percent(share(2 * length))} of it.` +
+    (longest && length > longest
+      ? ` But ${name} ends at ${formatCount(longest)} positions: a longer text is a calculation only.`
+      : "")
+  );
+}
+
+/** All costs at this length and at twice that, each part with its formula. */
+function tableOf({ views, length, word }) {
+  const cells = (growth, unit) =>
+    [length, 2 * length].map((at) =>
+      make("td", { "data-value": total(growth, at), text: formatSize(total(growth, at), unit) }),
+    );
+  const line = (name, words, ...rest) => make("tr", { class: name }, make("th", { scope: "row" }, ...words), ...rest);
+  const head = [length, 2 * length].map((at) => make("th", { scope: "col", text: `${formatCount(at)} ${word}s` }));
+  return [
+    make("thead", {}, make("tr", {}, make("td"), ...head)),
+    ...VIEWS.map(([name, unit], i) =>
+      make(
+        "tbody",
+        {},
+        line(
+          "total",
+          [name],
+          ...cells(
+            views[i].map(([, , growth]) => growth),
+            unit,
+          ),
+        ),
+        ...views[i].map(([name, formula, growth]) =>
+          line("row", [name, make("small", { text: formula })], ...cells([growth], unit)),
+        ),
+      ),
+    ),
+  ];
 }
 
 function render({ model, el }) {
-  const names = ["form", "sizes", "precision", "view", "tiled", "selected"];
-  const initial = Object.fromEntries(names.map((name) => [name, model.get(name)]));
-  const change = (values) => {
-    setTraits(model, values);
-    controls.show(readState(model));
-  };
+  const [start, set] = [
+    { model: model.get("model"), n_tokens: model.get("n_tokens") },
+    (values) => setTraits(model, values),
+  ];
   const card = openCard(el, {
     label: "Sizes",
     question: "What does a longer text cost?",
-    invite: "Drag the length to the purple mark: what happens there?",
-    onReset: () => change(initial),
+    invite: "Drag the ball to where purple is half of the work. How long is the text there?",
+    onReset: () => set(start),
     css: CSS,
   });
-  const controls = makeControls(model, change);
-  const [place, panel, look] = ["rows", "formula", "tt-note"].map((name) => make("div", { class: name }));
-  card.stage.append(controls.views, place);
-  card.controls.append(...controls.first);
-  card.caption.textContent = "Pale: with twice the length.";
-  card.more("How it is counted", panel, look);
-  card.more("More sizes", ...controls.more);
+  let state = readState(model);
+  const far = (doubled) => (length) => Math.abs(doublings(length) - doubled);
+  const drag = (doubled) =>
+    set({ n_tokens: LENGTHS.reduce((best, one) => (far(doubled)(one) < far(doubled)(best) ? one : best)) });
+  const picture = stage({
+    label: "The share of each part in a forward pass, by the length of the text",
+    height: (width) => Math.min(320, 130 + 0.4 * width),
+    draw: (numbers, width, height) => drawShares(numbers, width, height, { ...state, drag }),
+  });
+  const models = select({
+    label: "Model",
+    options: model.get("models").map(({ name }) => [name, name]),
+    onChange: (name) => set({ model: name }),
+  });
+  const table = make("table", { class: "costs" });
+  const sizes = make("p", { class: "tt-note" });
+  card.stage.append(picture.node);
+  card.controls.append(models.node);
+  card.more("All costs, each part with its formula", table, sizes);
 
-  let [list, shown] = [null, ""];
   const draw = () => {
-    const state = readState(model);
-    const { view, rows } = state;
-    controls.show(state);
-    const kind = [model.get("form"), view, model.get("tiled")].join();
-    if (kind !== shown) {
-      shown = kind;
-      list = rowList(rows, (i) => setTraits(model, { selected: i }));
-      refill(place, list.node);
-    }
-    const selected = Math.min(Math.max(model.get("selected"), 0), rows.length - 1);
-    list.set(rows, VIEWS[view][1], selected);
-    drawFormula(panel, rows[selected], state);
-    look.textContent = lookAt(state);
+    state = readState(model);
+    const { length, work, share } = state;
+    models.set(state.name);
+    const tops = work.map((_, i) => LENGTHS.map((at) => total(work.slice(0, i + 1), at) / total(work, at)));
+    picture.show({ at: doublings(length), share: share(length), tops });
     card.find(findingOf(state));
+    card.caption.textContent = state.longest
+      ? "Dashed: half of the work, and the longest text of this model."
+      : "Dashed: half of the work.";
+    refill(table, ...tableOf(state));
+    sizes.textContent = `One text, each number in ${model.get("precision")}. ${state.sizes.map(([name, size]) => `${name} = ${formatCount(size)}`).join(", ")}.`;
   };
-  const stop = onTraits(model, names, draw);
+  const stops = [onTraits(model, ["model", "n_tokens"], draw), picture.close, card.close];
   draw();
-  return () => {
-    stop();
-    card.close();
-  };
+  return () => stops.forEach((stop) => stop());
 }
 
 export default { render };
