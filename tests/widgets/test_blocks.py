@@ -18,7 +18,7 @@ from tests.widgets.figure import (
 from ttutor.attention import attention_weights
 from ttutor.transformer import Transformer, TransformerConfig, account
 from ttutor.translation.packed import load_packed
-from ttutor.widgets import BlocksExplorer
+from ttutor.widgets import BlocksExplorer, HeadsExplorer, TranslatorExplorer
 from ttutor.widgets.block_parts import ATTENTIONS, LEVELS, PARTS, STEPS, kinds
 from ttutor.widgets.stations import COMPONENTS
 
@@ -52,8 +52,8 @@ def plain() -> BlocksExplorer:
 
 def extremes() -> list[BlocksExplorer]:
     largest = {"batch": 1024, "source_length": 64, "target_length": 64}
-    longer = BlocksExplorer.translating("A dog chases a cat.")
-    return [*(BlocksExplorer(level=level, norm="pre", **largest) for level in LEVELS), longer]
+    shorter = BlocksExplorer.translating("A girl reads.")
+    return [*(BlocksExplorer(level=level, norm="pre", **largest) for level in LEVELS), shorter]
 
 
 def by_own_hooks(model: Transformer, batch: int, source: int, target: int) -> dict[str, tuple[int, ...]]:
@@ -209,11 +209,11 @@ def test_the_numbers_of_a_sentence_are_those_of_the_translator() -> None:
         torch.testing.assert_close(torch.tensor(weights).sum(-1), torch.ones(len(weights)), atol=0.003, rtol=0)
     assert torch.tensor(run["weights"]["decoder.self_attention"]).triu(1).abs().max() == 0
     text = made.fallback_html()
-    assert "Mädchen 0.9" in text
-    with pytest.raises(ValueError, match="tokens that are read has to be from 1 to 7, not 9"):
-        BlocksExplorer.translating("A black dog chases a white cat.")
-    with pytest.raises(ValueError, match="source_word has to be from 0 to 4, not 5"):
-        made.source_word = 5
+    assert "Hund 0.9" in text
+    with pytest.raises(ValueError, match="tokens that are read has to be from 1 to 9, not 11"):
+        BlocksExplorer.translating("A little boy throws a ball to his dog.")
+    with pytest.raises(ValueError, match="source_word has to be from 0 to 8, not 9"):
+        made.source_word = 9
 
 
 @in_browser
@@ -357,6 +357,26 @@ def test_a_word_that_is_picked_shows_its_numbers_at_every_station(show: Show, wi
 
 
 @in_browser
+def test_a_word_that_is_picked_stays_picked_in_the_other_figures_of_the_translator(show: Show) -> None:
+    page = show(TranslatorExplorer(), specimen(), HeadsExplorer.translating())
+    machine, heads = (page.locator(f'[data-explorer="{name}"]') for name in ("blocks", "heads"))
+    picked = machine.locator(".words .on")
+
+    def places() -> list[int]:
+        return picked.evaluate_all("all => all.map((e) => +e.dataset.word)")
+
+    assert places() == [2, 2, 2, 2]  # read, written, the memory and what comes out
+    page.get_by_role("group", name="the translation").get_by_role("button").nth(2).click()  # Hund
+    assert sorted(places()) == [2, 2, 3, 3]
+    machine.locator('[data-words="arrow"] [data-word="6"]').click()  # cat
+    assert "“cat”" in heads.locator(".tt-found").inner_text()
+    heads.get_by_role("button", name="dog asks").click()
+    assert sorted(places()) == [2, 2, 3, 3]
+    page.get_by_role("group", name="the translation").get_by_role("button").nth(5).click()  # beyond what is shown
+    assert sorted(places()) == [2, 2, 3, 3]
+
+
+@in_browser
 def test_in_the_looking_a_line_is_as_thick_as_its_weight(show: Show) -> None:
     made = specimen()
     page = show(made)
@@ -410,7 +430,8 @@ def test_what_is_said_of_the_stream_fits_the_place_of_the_norm(show: Show) -> No
     page = show(BlocksExplorer(level="encoder", norm="pre"))
     found = page.locator(".tt-found")
     assert "which only adds to it" in found.inner_text()
-    page.get_by_role("radio", name="post-norm").press("Space")  # a click may meet letters that still come
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")  # where a page that grows moves on
+    page.get_by_role("radio", name="post-norm").click()
     assert "only adds" not in found.inner_text()
     assert "a norm behind it changes all that passes" in found.inner_text()
     page = show(BlocksExplorer(level="encoder", norm="post"))

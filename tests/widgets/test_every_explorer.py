@@ -235,6 +235,23 @@ def uses(control: Locator) -> list:
 
 @in_browser
 @every_explorer
+def test_nothing_moves_under_a_mouse_that_is_pressed(name: str, show: Show) -> None:
+    page = show(specimen(name), width=360)
+    controls = page.locator(".explorer").locator(CONTROLS)
+    for index in range(min(controls.count(), 8)):
+        control = controls.nth(index)
+        if not control.is_visible() or control.evaluate("e => e.tagName === 'SELECT'"):  # whose list would open
+            continue
+        control.scroll_into_view_if_needed()
+        before = control.bounding_box()
+        page.mouse.move(before["x"] + before["width"] / 2, before["y"] + before["height"] / 2)
+        page.mouse.down()
+        assert control.bounding_box() == before, control
+        page.mouse.up()
+
+
+@in_browser
+@every_explorer
 def test_none_opens_taller_than_a_phone(name: str, show: Show) -> None:
     page = show(specimen(name), width=390)
     assert page.locator("section.tt").bounding_box()["height"] <= TALLEST

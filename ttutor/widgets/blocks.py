@@ -8,6 +8,7 @@ import traitlets as t
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.widgets.base import Explorer, table_html, within
 from ttutor.widgets.block_parts import LEVELS, PARTS, STEPS, axis_sizes, build, count_parameters, kinds
+from ttutor.widgets.translator import EXAMPLES
 
 NORMS = ("post", "pre")
 MAX_BATCH = 1024
@@ -107,17 +108,17 @@ class BlocksExplorer(Explorer):
         return cls(model.config, _model=model, **options)
 
     @classmethod
-    def translating(cls, sentence: str = "A girl reads.", *, n_target: int = 4, **options: Any) -> "BlocksExplorer":
+    def translating(cls, sentence: str = EXAMPLES[0], *, n_target: int = 4, **options: Any) -> "BlocksExplorer":
         """The picture at work: the translator that ships reads a sentence, and each step shows its numbers.
 
         Args:
-            sentence: what is read; at most 7 tokens, which stand side by side.
+            sentence: what is read; at most 9 tokens, which stand side by side.
             n_target: how many tokens of its own translation the decoder has before it, the start among them, at most 4.
             **options: as for the constructor.
 
         >>> explorer = BlocksExplorer.translating()
         >>> explorer.run["target"], explorer.run["next"]
-        (['<bos>', 'Ein', 'Mädchen', 'liest'], ['Ein', 'Mädchen', 'liest', '.'])
+        (['<bos>', 'Ein', 'schwarzer', 'Hund'], ['Ein', 'schwarzer', 'Hund', 'jagt'])
         """
         from ttutor.translation.packed import load_packed
         from ttutor.widgets.stations import stations
@@ -128,8 +129,8 @@ class BlocksExplorer(Explorer):
         lengths = {"source_length": len(run["tokens"]), "target_length": len(run["target"])}
         made = cls.of(translator.model, batch=1, sentences=texts, **lengths, **options)
         made.run = run
-        # The noun and the word that writes it.
-        made.source_word, made.target_word = min(1, len(run["tokens"]) - 1), min(1, len(run["target"]) - 1)
+        # A noun and the word that is about to write it, in the sentence that is given.
+        made.source_word, made.target_word = min(2, len(run["tokens"]) - 1), min(2, len(run["target"]) - 1)
         return made
 
     @property

@@ -13,6 +13,7 @@ from torch import Tensor
 from ttutor import assets
 from ttutor.inside import attention_entropy, first_token_score, induction_score, previous_token_score, weight_on
 from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list, within
+from ttutor.widgets.translator import EXAMPLES
 
 MOSTLY, PARTLY = 0.5, 0.25
 """A head is called after the rule that takes the most of its weight, if that is at least so much."""
@@ -131,6 +132,8 @@ def _last(weights: Tensor) -> Tensor:
 
 
 MAX_TOKENS, MAX_HEADS, MAX_NUMBERS = 24, 16, 3600
+_FOUR = ((2, 2), (1, 0), (1, 2), (2, 0))
+"""Layers and heads of the shipped translator's encoder that look different ways."""
 
 
 def shares(weights: Any, n_queries: int, n_keys: int) -> np.ndarray:
@@ -308,6 +311,27 @@ class HeadsExplorer(Explorer):
             **options,
         }
         return cls([token.removeprefix("▁") for token in one["tokens"]], one["weights"], **options)
+
+    @classmethod
+    def translating(cls, sentence: str = EXAMPLES[0], **options: Any) -> "HeadsExplorer":
+        """Four of the 16 heads with which the translator that ships reads a sentence; they look different ways.
+
+        Args:
+            sentence: what is read.
+            options: as for the class.
+        """
+        from ttutor.translation.packed import load_packed
+        from ttutor.widgets.from_model import recorded_attention
+
+        seen = recorded_attention(load_packed().translator, sentence)
+        options = {
+            "query": min(2, len(seen.tokens) - 1),
+            "names": [f"layer {layer}, head {head}" for layer, head in _FOUR],
+            "caption": "Four of the 16 heads with which our translator into German reads.",
+            **options,
+        }
+        layers, heads = zip(*_FOUR, strict=True)
+        return cls([token.removeprefix("▁") for token in seen.tokens], seen.weights[layers, heads], **options)
 
     @classmethod
     def from_model(

@@ -36,6 +36,7 @@ _PLAIN = re.compile(r"^[^\"'`/\n]+$", re.MULTILINE)
 _STYLES = re.compile(r"css`[^`]*`")
 _LOOSE = re.compile(r"(?<=[:,]) | (?=\{)")
 """Blanks in a style sheet that separate nothing."""
+_EXPORTED = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
 
 
@@ -63,7 +64,8 @@ def static_script(names: list[str] | None = None, apart: Collection[str] = ()) -
     # The long parts stand together, so that what they share is near: gzip looks back 32 kB.
     longest_first = sorted(parts, key=lambda name: -len(parts[name] or ""))
     listed = ",".join(f"{name}:{_quoted(parts[name])}" for name in longest_first)
-    script = _read("mount").replace('/*SHARED*/ ""', _quoted(f"{_shared()}\n"))
+    names = ",".join(found for part in _SHARED for found in _EXPORTED.findall(_read(part)))
+    script = _read("mount").replace('/*SHARED*/ ""', _quoted(f"{_shared()}\nglobalThis.ttutorShared={{{names}}};"))
     return script.replace("/*MODULES*/ {}", f"{{{listed}}}")
 
 

@@ -15,7 +15,7 @@ from ttutor.widgets.base import within
 
 COMPONENTS = 8
 """So many numbers of a vector are shown."""
-MAX_READ, MAX_WRITTEN = 7, 4
+MAX_READ, MAX_WRITTEN = 9, 4
 """Tokens of the two sentences, at most."""
 BEST = 3
 """So many tokens are named with their logits."""

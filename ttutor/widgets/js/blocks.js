@@ -1,11 +1,23 @@
 // The Transformer's one picture. Data flows up: y falls.
-import { css, formatCount, formatNumber, make, moveOnce, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import {
+  css,
+  formatCount,
+  formatNumber,
+  make,
+  moveOnce,
+  onTraits,
+  openCard,
+  refill,
+  setTraits,
+  shareWord,
+  svg,
+} from "./core.js";
 import { button, choice, player, rovingGrid } from "./controls.js";
 import { bars, preview } from "./drawing.js";
 
 const CSS = css`
   .picture {
-    max-width: 38rem;
+    max-width: 46rem;
     margin-inline: auto;
   }
   .picture svg {
@@ -84,6 +96,13 @@ const CSS = css`
   .web .other {
     opacity: 0;
   }
+  .charts {
+    display: grid;
+    grid-auto-flow: column;
+    grid-auto-columns: minmax(0, 1fr);
+    gap: 1rem;
+    align-items: start;
+  }
   .strip {
     display: flex;
     gap: 2px;
@@ -134,7 +153,7 @@ const CSS = css`
   .tt-note {
     display: none;
   }
-  @container (min-width: 40rem) {
+  @container (min-width: 46rem) {
     .tt[data-level="full"] .tt-finding {
       position: absolute;
       top: 3.5rem;
@@ -404,7 +423,7 @@ function station(column, name, i, room, up = 9) {
 /** Both towers, the words inside the part that works on them. */
 function drawFull(scene) {
   const gap = scene.narrow ? 16 : 56;
-  const width = Math.min((scene.width - gap - 2 * LANE - 24) / 2, 232);
+  const width = Math.min((scene.width - gap - 2 * LANE - 24) / 2, 260);
   scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, lay(text, width - 6)]));
   scene.laid.arrow = scene.laid.source_ids; // the memory stays, and is read
   const [from, to] = ["source_ids", "target_ids"].map((id) => scene.laid[id].row);
@@ -505,17 +524,18 @@ const LOOKS = [
 function webOf({ nodes, laid, run }, [id, asks, asked]) {
   const { x, y, height } = nodes.find((node) => node.id === id);
   const top = y + height - laid[asks].row - 4;
-  const middles = (name) => laid[name].laid.map(([, left, , wide]) => x + left + wide / 2);
-  const paths = middles(asks).flatMap((to, i) =>
-    middles(asked).flatMap((from, j) => {
+  const middles = (name) => laid[name].laid.map(([, left, down, wide]) => [x + left + wide / 2, down]);
+  const paths = middles(asks).flatMap(([to, down], i) =>
+    middles(asked).flatMap(([from, below], j) => {
       if (id === "decoder.self_attention" && j > i) return [];
       const weight = run?.weights[id][i][j];
-      const [lift, end] = asks === asked ? [22, top] : [0, y + 18 + laid.arrow.row];
+      const [lift, start] = [asks === asked ? 22 : 0, top + down];
+      const end = lift ? top + below : y + 38 + below;
       const d = lift
         ? i === j
-          ? `M${to} ${top}c-8 -14 8 -14 0 0`
-          : `M${to} ${top}Q${(to + from) / 2} ${top - lift} ${from} ${top}`
-        : `M${to} ${top}L${from} ${end}`;
+          ? `M${to} ${start}c-8 -14 8 -14 0 0`
+          : `M${to} ${start}Q${(to + from) / 2} ${Math.min(start, end) - lift} ${from} ${end}`
+        : `M${to} ${start}L${from} ${end}`;
       return [svg("path", { d, "data-asks": i, style: run ? `--w: ${0.4 + 9 * weight}` : null })];
     }),
   );
@@ -638,10 +658,10 @@ function numbersOf({ run, sizes, n_layers, step, ...scene }) {
   };
   const chart = (rows, decimals, colour) => {
     const most = Math.max(...rows.map(([, value]) => value));
-    const list = bars();
-    return list.show(
-      rows.map(([label, value]) => ({ label, share: value / most, text: formatNumber(value, decimals), colour })),
-    );
+    const one = ([label, value]) => ({ label, share: value / most, text: formatNumber(value, decimals), colour });
+    const half = rows.length > 6 ? Math.ceil(rows.length / 2) : rows.length;
+    const parts = [rows.slice(0, half), rows.slice(half)].filter(({ length }) => length);
+    return make("div", { class: "charts" }, ...parts.map((part) => bars().show(part.map(one))));
   };
   const last = `In the last of ${n_layers} layers, the mean of ${sizes.heads} heads:`;
   const looks = (id, k, keys) =>
@@ -790,11 +810,30 @@ function render({ model, el }) {
     under = null; // what was done counts, wherever the mouse rests
     update();
   });
+  // The words that are read, and, by their places in the translation, those that are written.
+  const run = () => ({ tokens: [], target: [], ...model.get("run") });
+  const shares = [
+    shareWord(
+      model,
+      "source_word",
+      (at) => at,
+      (source_word) => ({ source_word }),
+      () => run().tokens,
+    ),
+    shareWord(
+      model,
+      "target_word",
+      (at) => at - 1,
+      (at) => run().target[at + 1] && { target_word: at + 1 },
+      () => [...run().tokens, "→"],
+    ),
+  ];
   const watcher = new ResizeObserver(update);
   watcher.observe(picture);
   update();
   const still = moveOnce(card, model, { step: 2 });
-  return () => [stop, still, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
+  return () =>
+    [stop, still, ...shares, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
 }
 
 export default { render };

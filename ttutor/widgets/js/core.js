@@ -360,10 +360,14 @@ export function openCard(el, { label, question = "", invite = "", onReset, css: 
     make("div", { class: "tt-finding" }, invites, finding),
     caption,
   );
-  const act = ({ key }) => {
-    if (key !== "Tab") root.dataset.acted = "1";
+  // A press counts when it ends or moves on: if the finding grew while it lasts, the page might scroll from under it.
+  const act = ({ key, type, buttons }) => {
+    if (key === "Tab" || (type === "pointermove" && !buttons)) return;
+    if (!root.dataset.acted && type === "pointerup") frame.say(finding.textContent);
+    root.dataset.acted = "1";
   };
-  for (const kind of ["pointerdown", "keydown", "input", "click"]) root.addEventListener(kind, act, { capture: true });
+  for (const kind of ["pointerup", "pointermove", "keydown", "input", "click"])
+    root.addEventListener(kind, act, { capture: true });
   return {
     ...frame,
     stage,
@@ -428,17 +432,19 @@ export function onTraits(model, names, draw) {
 
 /**
  * A word that is picked here is picked in all figures of the page with the same tokens. `of` reads the
- * word's place from the trait, `as` gives the traits in which it is picked, and `words` names the trait of the tokens.
+ * word's place from the trait, `as` gives the traits in which it is picked (or nothing, where it is not shown), and
+ * `words` the tokens.
  */
-export function shareWord(model, trait, of, as, words = "tokens") {
+export function shareWord(model, trait, of, as, words = () => model.get("tokens")) {
   let heard = false;
-  const mine = () => [model.get(words).join(" "), of(model.get(trait))];
+  const mine = () => [words().join(" "), of(model.get(trait))];
   const tell = () => heard || document.dispatchEvent(new CustomEvent("tt-word", { detail: mine() }));
   const hear = ({ detail: [sentence, word] }) => {
     const [own, picked] = mine();
-    if (sentence !== own || word === picked || !(word >= 0)) return;
+    const values = sentence === own && word !== picked && word >= 0 && as(word);
+    if (!values) return;
     heard = true;
-    setTraits(model, as(word));
+    setTraits(model, values);
     heard = false;
   };
   const stop = onTraits(model, [trait], tell);

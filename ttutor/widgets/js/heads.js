@@ -1,6 +1,6 @@
 // Attention heads: each a small map to choose from, one of them large, as lines from the words that
 // ask to the words that are found; and, folded, how what they write adds up.
-import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord, svg } from "./core.js";
 import { select, toggle } from "./controls.js";
 import { preview, stage } from "./drawing.js";
 
@@ -313,7 +313,13 @@ function render({ model, el }) {
     over = {};
     draw();
   };
-  const stops = [onTraits(model, [...GIVEN, ...KEPT], change), picture.close, card.close];
+  const share = shareWord(
+    model,
+    "query",
+    (at) => at,
+    (query) => ({ query }),
+  );
+  const stops = [onTraits(model, [...GIVEN, ...KEPT], change), share, picture.close, card.close];
   draw();
   return () => stops.forEach((stop) => stop());
 }

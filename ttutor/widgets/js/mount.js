@@ -42,9 +42,13 @@
     return globalThis.ttutorModules[name];
   }
 
+  const imported = (text) => import(`data:text/javascript;charset=utf-8,${encodeURIComponent(text)}`);
+
+  /** What all share is read once, and each explorer's part takes its names from there. */
   function load(name) {
-    return (loaded[name] ||= partOf(name).then(
-      (part) => import(`data:text/javascript;charset=utf-8,${encodeURIComponent(SHARED + part)}`),
+    loaded.shared ||= imported(SHARED);
+    return (loaded[name] ||= Promise.all([partOf(name), loaded.shared]).then(([part]) =>
+      imported(`const {${Object.keys(globalThis.ttutorShared)}} = globalThis.ttutorShared;${part}`),
     ));
   }
 
@@ -81,7 +85,8 @@
   async function mountAll() {
     const places = [...document.querySelectorAll("[data-explorer]")].map((place) => [distance(place), place]);
     for (const [far, place] of places.sort((one, other) => one[0] - other[0])) {
-      if (far > innerHeight) await new Promise((done) => (globalThis.requestIdleCallback || setTimeout)(done));
+      if (far > innerHeight)
+        await new Promise((done) => (globalThis.requestIdleCallback || setTimeout)(done, { timeout: 300 }));
       mount(place);
     }
   }

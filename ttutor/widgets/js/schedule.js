@@ -33,6 +33,9 @@ const CSS = css`
     font-size: 0.9375rem;
     font-weight: 600;
   }
+  .tt-slider output {
+    min-width: 4.5em;
+  }
   @container (max-width: 27rem) {
     .tt-finding {
       min-height: 5.8em;
@@ -52,7 +55,12 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
   const y = (rate) => FLOOR - (rate / highest) * (FLOOR - TOP);
   const down = (loss) => LOW - ((Math.min(loss, MOST) - LEAST) / (MOST - LEAST)) * (LOW - HIGH);
   const fall = (series) => line(series.map((loss, i) => [x(((i + 0.5) * steps) / series.length), down(loss)]));
-  const rises = (warm) => line([[x(0), warm > 1 ? FLOOR : y(peak)], [x(warm > 1 ? warm : 0), y(peak)], [x(steps), y(peak)]]);
+  const rises = (warm) =>
+    line([
+      [x(0), warm > 1 ? FLOOR : y(peak)],
+      [x(warm > 1 ? warm : 0), y(peak)],
+      [x(steps), y(peak)],
+    ]);
   const across = (key, at, text) => [
     [`line${key}`, "path", { class: "axis", d: `M${left} ${at}H${right}` }],
     [`tick${key}`, "text", { x: left - 5, y: at + 4, "text-anchor": "end", text }],
@@ -68,11 +76,7 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
       { x: x(step), y: LOW + 19, "text-anchor": step === steps ? "end" : "middle", text: step ? step : "step 0" },
     ]),
     ["guess", "path", { class: "axis", "stroke-dasharray": "2 3", d: `M${left} ${down(guessing)}H${right}` }],
-    [
-      "guessname",
-      "text",
-      { x: right, y: down(guessing) - 7, "text-anchor": "end", text: "word frequencies alone" },
-    ],
+    ["guessname", "text", { x: right, y: down(guessing) - 7, "text-anchor": "end", text: "word frequencies alone" }],
     ...without.map((series, i) => [`without${i}`, "path", { class: "without", d: fall(series) }]),
     ...losses.map((series, i) => [`loss-${i}`, "path", { class: "loss", d: fall(series) }]),
     ["without", "path", { class: "without", d: rises(1) }],

@@ -1,6 +1,6 @@
 // A Transformer that translates: type a sentence, force a word, switch off a head. On a page without
 // a kernel the model runs here (translator_model.js); with one Python answers, and this only shows.
-import { css, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord, svg } from "./core.js";
 import { button, choice, rovingGrid, select, toggle } from "./controls.js";
 import { bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } from "./translator_model.js";
 
@@ -912,6 +912,25 @@ function render({ model, el, alone }) {
     card.find(finding());
   };
   const stop = onTraits(model, [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"], draw);
+  const readWords = () => model.get("answer").source.map((id) => model.get("answer").tokens[id].replace(/^▁(?=.)/, ""));
+  const isReading = () => model.get("part") === "encoder";
+  const isOwn = () => !isBusy() && !model.get("beginning").length && !model.get("off").length;
+  const shares = [
+    shareWord(
+      model,
+      "selected",
+      (at) => (isReading() && isOwn() ? at : -1),
+      (selected) => isReading() && { selected },
+      readWords,
+    ),
+    shareWord(
+      model,
+      "selected",
+      (at) => (isReading() || !isOwn() ? -1 : at),
+      (selected) => !isReading() && isOwn() && model.get("answer").written[selected] && { selected },
+      () => [...readWords(), "→"],
+    ),
+  ];
   const watcher = new ResizeObserver(() => drawChips());
   watcher.observe(stage);
   const close = () => {
@@ -919,8 +938,7 @@ function render({ model, el, alone }) {
     clearTimeout(waiting);
     watcher.disconnect();
     sight?.disconnect();
-    stop();
-    card.close();
+    for (const end of [stop, ...shares, card.close]) end();
   };
   let sight = null;
   if (alone) {
