@@ -22,11 +22,13 @@ from ttutor.widgets.heads import (
     keys_by_chance,
     write_products,
 )
+from ttutor.widgets.translator import EXAMPLES
 
 TOKENS = ["the", "cat", "sat"]
 PLACES = [(2, 2), (1, 0), (1, 2), (2, 0)]
 NAMES = [f"layer {layer}, head {head}" for layer, head in PLACES]
 SENTENCES = [
+    EXAMPLES[0],
     "A little boy throws a ball to his dog.",
     "Two men in red shirts play football.",
     "A woman in a blue dress reads a book.",
@@ -53,8 +55,7 @@ def test_the_gallerys_heads_do_in_every_sentence_what_the_figure_calls_them_afte
 
 def specimen() -> HeadsExplorer:
     """The figure as the gallery shows it: four heads of the translator that ships."""
-    tokens, weights = read(SENTENCES[0])
-    return HeadsExplorer(tokens, weights, query=5, names=NAMES)
+    return HeadsExplorer.translating()
 
 
 def hostile() -> HeadsExplorer:
@@ -66,7 +67,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back: “ball” finds")
+TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back: “dog” finds")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -324,5 +325,5 @@ def test_the_heads_have_the_models_own_numbers_and_the_puzzle_is_not_solved_befo
     assert page.locator(".heads").inner_text().count("→") == 1  # that of the head that is open
     for head, name in enumerate(NAMES):
         press(page, name)
-        assert f"→ {tokens[int(weights[head, 5].argmax())]}" in page.locator(".heads").inner_text()
+        assert f"→ {tokens[int(weights[head, 2].argmax())]}" in page.locator(".heads").inner_text()
     assert f"{NAMES[1]}: " in specimen().fallback_html()
