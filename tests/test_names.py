@@ -122,6 +122,8 @@ IMPORTS = {
     "from ttutor.grading import Grader": "here it is a command: `ttutor grade submissions",
     "from ttutor.figures import plot_attention": "here it is `ttutor.figures.Heatmap`",
     "from ttutor.attention import self_attention": "has no `self_attention`: here it is `ttutor.multihead.MultiHead",
+    "from ttutor.attention import attention_scores": "did you mean `attention_weights`? from ttutor.attention import",
+    "from ttutor.generation import nonsense": "cannot import name 'nonsense' from 'ttutor.generation'; it has among",
     "from ttutor.layers import layernorm": "did you mean `layer_norm`? from ttutor.layers import",
 }
 
@@ -134,7 +136,7 @@ def test_an_import_of_what_is_not_there_says_where_it_is(line: str) -> None:
 
 ALONE = {
     "from ttutor import nonsense": "cannot import name 'nonsense' from 'ttutor'",
-    "from ttutor.variants import nonsense": "cannot import name 'nonsense' from 'ttutor.variants'; it has Atten",
+    "from ttutor.variants import nonsense": "cannot import name 'nonsense' from 'ttutor.variants'; it has among",
     "from ttutor.grading import load_assignment": "did you mean `read_assignment`? from ttutor.grading import",
     "import ttutor.grading; print(hasattr(ttutor.grading, 'load_assignment'))": "False",
 }

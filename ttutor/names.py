@@ -32,6 +32,9 @@ __all__ = [
     "refuse_module",
 ]
 
+SHOWN = 12
+"""As many names of a room as a message lists."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OURS: Mapping[str, str] = {
@@ -197,7 +200,8 @@ class AnsweringTokenizer(Answering):
 
         def __getattr__(self, name):
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(answer(type(self).__name__, name) if name in OURS else message)
+            message = answer(type(self).__name__, name) if name in OURS else message
+            raise AttributeError(message, name=name, obj=self)  # with which Python says what is spelt alike
 
         def __call__(self, *args, **keywords):
             raise TypeError(f"{type(self).__name__} cannot be called: here it is {OURS['__call__']}")
@@ -222,7 +226,8 @@ def hand_out(room: str, name: str, homes: Mapping[str, str]) -> Any:
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
     _refuse(room, name)
     names = list(homes) or getattr(sys.modules[room], "__all__", [])
-    has = f"; it has {', '.join(names)}" if names else ""
+    near = get_close_matches(name, names, n=SHOWN, cutoff=0.0)
+    has = f"; it has {'' if len(names) <= SHOWN else 'among others '}{', '.join(sorted(near))}" if near else ""
     if _is_import():
         raise ImportError(f"cannot import name {name!r} from {room!r}{has}", name=room)
     raise AttributeError(f"module {room!r} has no attribute {name!r}{has}")
@@ -258,7 +263,8 @@ def _refuse(room: str, name: str) -> None:
         raise ImportError(f"{name} stands in another room: from ttutor.{rooms[name]} import {name}", name=room)
     if _theirs(name):
         raise ImportError(answer(room, name), name=room)
-    if close := get_close_matches(name, rooms, n=1, cutoff=0.75):
+    here = [one for one, place in rooms.items() if f"ttutor.{place}" == room]
+    if close := get_close_matches(name, here, n=1, cutoff=0.65) or get_close_matches(name, rooms, n=1, cutoff=0.75):
         near = close[0]
         message = f"{room} has no `{name}`; did you mean `{near}`? from ttutor.{rooms[near]} import {near}"
         raise ImportError(message, name=room) if _is_import() else AttributeError(message)

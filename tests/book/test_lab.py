@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import jupyterlab.commands
 import pytest
 from nbformat import NotebookNode
 
@@ -123,3 +125,21 @@ def test_the_book_comes_whole_with_its_solutions(tmp_path: Path, monkeypatch: py
     assert (folder / "solutions" / "02-attention-exercises.ipynb").exists()
     raw = [path.name for path in folder.rglob("*.ipynb") if "{cite" in path.read_text(encoding="utf-8")]
     assert raw == []
+
+
+def test_the_start_page_tells_the_kernel_as_the_chapters_do(course: Path) -> None:
+    """JupyterLab marks a notebook as changed whose kernel says more of itself than it does."""
+    assert main([]) == 0
+    pages = [read(mine(name).read_text(encoding="utf-8")) for name in ("00-start.ipynb", "02-attention.ipynb")]
+    assert pages[0].metadata.language_info == pages[1].metadata.language_info
+
+
+def test_what_make_lab_sets_is_known_to_jupyterlab() -> None:
+    config = Path(lab.__file__).parent / "labconfig"
+    settings = json.loads((config / "default_setting_overrides.json").read_text(encoding="utf-8"))
+    schemas = Path(jupyterlab.commands.get_app_dir()) / "schemas"
+    for plugin, values in settings.items():
+        package, _, name = plugin.partition(":")
+        known = json.loads((schemas / package / f"{name}.json").read_text(encoding="utf-8"))["properties"]
+        assert values.keys() <= known.keys()
+        assert all(type(value) is type(known[key]["default"]) for key, value in values.items())

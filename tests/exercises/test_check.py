@@ -134,7 +134,17 @@ def test_a_script_has_a_verdict_that_it_drops_printed_and_loads_nothing_heavy(tm
     )
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert ran.stdout.count("(attention.softmax): 0 of") == 1
-    heavy = {"matplotlib", "ipywidgets", "anywidget", "IPython", "triton", "tokenizers", "typer", "transformers"}
+    heavy = {
+        "matplotlib",
+        "ipywidgets",
+        "anywidget",
+        "IPython",
+        "triton",
+        "tokenizers",
+        "typer",
+        "transformers",
+        "sympy",
+    }
     assert set(ran.stdout.split()) & heavy == set()
 
 

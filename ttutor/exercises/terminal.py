@@ -97,11 +97,11 @@ def check_file(
 
     with plain_errors():
         torch.set_num_threads(choose_threads())  # what exercises are tried with is small
-        chosen = _chosen(only or [])
         work = read_work(path)
+        chosen = _chosen(only or [], work)
         for sentence in work.skipped:
             say(f"Note: {sentence}", error=True)
-        for sentence in _strangers(work):
+        for sentence in _strangers(work, chosen):
             say(f"Note: {sentence}", error=True)
         handed_in = [(one, answer) for one in chosen if (answer := work.answer_to(one)) is not None]
         if not handed_in:
@@ -136,24 +136,28 @@ def show_solution(what: Annotated[str, typer.Argument(help="An exercise.", metav
         print(solution(what))
 
 
-def _strangers(work: Work) -> Iterator[str]:
+def _strangers(work: Work, chosen: Sequence) -> Iterator[str]:
     """Yield a sentence on each name that begins as an answer and is called as no exercise."""
     from ttutor.exercises.registry import exercises
 
-    known = [f"my_{exercise.name}" for exercise in exercises()]
-    for name in sorted(work.names):
-        if name.startswith("my_") and name not in known:
-            close = get_close_matches(name, known, n=1)
-            yield f"{name} answers no exercise" + (f"; did you mean {close[0]}?" if close else "")
+    strange = {name for name in work.names if name.startswith("my_")} - {f"my_{one.name}" for one in chosen}
+    known = [f"my_{exercise.name}" for exercise in exercises()] if strange else []
+    for name in sorted(strange.difference(known)):
+        close = get_close_matches(name, known, n=1)
+        yield f"{name} answers no exercise" + (f"; did you mean {close[0]}?" if close else "")
 
 
-def _chosen(only: list[str]) -> list:
+def _chosen(only: list[str], work: Work) -> Sequence:
+    """The exercises asked for, else those of the chapters that the work answers: to load all takes longer."""
     from ttutor.exercises.exercise import CHAPTERS
     from ttutor.exercises.registry import exercises, find
 
-    if not only:
-        return list(exercises())
-    return [one for name in only for one in (exercises(name) if name in CHAPTERS else (find(name),))]
+    if only:
+        return [one for name in only for one in (exercises(name) if name in CHAPTERS else (find(name),))]
+    names = {name.removeprefix("my_") for name in work.names}
+    chapters = [chapter for chapter, listed in ORDER.items() if names & set(listed.split())]
+    chosen = [one for chapter in chapters for one in exercises(chapter)]
+    return chosen if names and names <= {one.name for one in chosen} else exercises()
 
 
 def _table(chosen: Sequence, points: dict[str, int]) -> Iterator[str]:

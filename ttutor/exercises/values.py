@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Difference", "check_comparable", "describe", "differences", "same"]
+__all__ = ["Difference", "check_comparable", "describe", "differences", "place_of_largest", "same"]
 
 NUMBERS = (bool, int, float)
 
@@ -165,12 +166,22 @@ def _floating(expected: Tensor, came: Tensor, rtol: float, where: str) -> Iterat
     wrong = ~alike & ~(finite & (gap <= rtol * (size + largest)))
     if wrong.any():
         if (wrong & finite).any():
-            worst = gap.where(wrong, -1.0).argmax()
-            place = tuple(index.item() for index in torch.unravel_index(worst, gap.shape))
-            by = f"differs by up to {gap.flatten()[worst].item():.3g}, at {place or 'its only entry'}"
+            place = place_of_largest(gap.where(wrong, -1.0))
+            by = f"differs by up to {gap[place].item():.3g}, at {place or 'its only entry'}"
         else:
             by = f"is finite where it should be infinite, or the other way round, at {_first(wrong)}"
         yield Difference("value", f"{where}{by}; {_some(wrong)} entries differ")
+
+
+def place_of_largest(values: Tensor) -> tuple[int, ...]:
+    """Where the largest entry stands: one number for each axis.
+
+    It is NumPy that counts: `torch.unravel_index` loads SymPy, which takes longer than all the rest of a `check`.
+
+    >>> place_of_largest(torch.tensor([[0.1, 0.3], [0.7, 0.2]]))
+    (1, 0)
+    """
+    return tuple(map(int, np.unravel_index(int(values.argmax()), values.shape)))
 
 
 def _some(wrong: Tensor) -> str:

@@ -9,6 +9,7 @@ from torch import Tensor
 from ttutor import attention
 from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
+from ttutor.exercises.values import place_of_largest
 
 
 def weights_of(trial: Trial) -> tuple[Tensor, Tensor] | None:
@@ -21,11 +22,6 @@ def weights_of(trial: Trial) -> tuple[Tensor, Tensor] | None:
     if not isinstance(weights, Tensor) or tuple(weights.shape) != shape:
         return None
     return weights, mask.expand(shape)
-
-
-def place(index: Tensor, shape: torch.Size) -> tuple[int, ...]:
-    """Turn the index into a flattened tensor into one number for each axis."""
-    return tuple(int(number) for number in torch.unravel_index(index, shape))
 
 
 def _less_their_mean(rows: Tensor, mask: Tensor) -> Tensor:
@@ -311,7 +307,7 @@ def hides_what_the_mask_hides(trial: Trial) -> str | None:
     leaked = weights.abs().masked_fill(mask | ~mask.any(dim=-1, keepdim=True), 0.0)
     if leaked.max() < 1e-6:
         return None
-    batch, head, query, key = place(leaked.argmax(), leaked.shape)
+    batch, head, query, key = place_of_largest(leaked)
     return (
         f"In sentence {batch}, head {head}, query {query} gives key {key} the weight "
         f"{weights[batch, head, query, key].item():.2g}, although the mask hides it."
@@ -331,7 +327,7 @@ def weights_sum_to_one(trial: Trial) -> str | None:
     distance = (sums - 1).abs().masked_fill(~mask.any(dim=-1), 0.0)
     if distance.max() < 1e-3:
         return None
-    batch, head, query = place(distance.argmax(), distance.shape)
+    batch, head, query = place_of_largest(distance)
     return (
         f"In sentence {batch}, head {head}, the weights of query {query} sum to {sums[batch, head, query].item():.3g}."
     )
@@ -349,7 +345,7 @@ def nothing_from_nothing(trial: Trial) -> str | None:
     given = weights.abs().sum(dim=-1).masked_fill(mask.any(dim=-1), 0.0)
     if given.max() == 0:
         return None
-    batch, head, query = place(given.argmax(), given.shape)
+    batch, head, query = place_of_largest(given)
     return f"In sentence {batch}, head {head}, query {query} may see nothing, yet gives out weight."
 
 

@@ -10,6 +10,7 @@ from ttutor.embeddings import TokenEmbedding
 from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.encoder.gradient import gradient_like
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.values import place_of_largest
 
 
 def embed_tokens(
@@ -45,10 +46,9 @@ def _rows_of_other_tokens(trial: Trial) -> str | None:
     token_ids, table = trial.inputs
     rows = table[token_ids]
     cosines = torch.nn.functional.cosine_similarity(trial.value, rows, dim=-1)
-    least = cosines.argmin()
-    if cosines.flatten()[least] > 0.999:
+    place = place_of_largest(-cosines)
+    if cosines[place] > 0.999:
         return None
-    place = tuple(index.item() for index in torch.unravel_index(least, cosines.shape))
     return f"The vector at {place} is no multiple of row {token_ids[place].item()} of the table."
 
 
