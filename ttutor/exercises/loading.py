@@ -49,6 +49,9 @@ def read_work(path: Path) -> Work:
         raise FileError(f"{path} must be a Python file (.py) or a notebook (.ipynb): hand in one of these")
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        begin = "`ttutor exercises attention --stubs > my_work.py` writes a file to begin with"
+        raise FileError(f"there is no file {path}; check the path, or begin one: {begin}") from error
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:
