@@ -209,7 +209,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_message(
 
 
 def test_a_file_that_is_not_there_is_refused(ttutor) -> None:
-    assert "there is no file nowhere.py; check the path, or begin one: `ttutor exercises" in ttutor("check", "nowhere.py", code=2).output
+    assert "there is no file nowhere.py; check the path, or begin one" in ttutor("check", "nowhere.py", code=2).output
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path) -> None:
