@@ -13,16 +13,32 @@ import pytest
 from playwright.sync_api import Browser
 
 from book._tools.build import read_toc
-from tests.book.browser import HTML, Reader, reader, serve, visit
+from tests.book.browser import HTML, Reader, reader, serve, settle, visit
 
 pytestmark = pytest.mark.browser
 
 BUILT = sorted(path.relative_to(HTML).as_posix() for path in HTML.rglob("*.html") if "_static" not in path.parts)
-# index.html only sends the browser on. The listings of source code are alike, and looked at by `make soak`.
+# index.html only sends the browser on. `make soak` looks at all others at every width, with every rule of axe-core.
 PAGES = [page for page in BUILT if page != "index.html"]
-READ = [page for page in PAGES if not page.startswith("_modules/")]
-# Made of the same parts as chapter 2's and as the first page of the reference: `make soak` audits these, too.
-ALIKE = re.compile(r"/(?!02)\d\d-[a-z]+-|/api-(?!attention)")
+# The listings of source code, the reference and the exercises are made by programs, each from one kind of source: of
+# the latter two the first is read here.
+MADE = re.compile(r"^_modules/|/api-(?!attention)|/(?!02-)\d\d-\w+-exercises")
+READ = [page for page in PAGES if not MADE.search(page)]
+# The others are made of the same parts as these.
+AUDITED = frozenset(
+    "02-attention 02-attention-deeper 02-attention-exercises 08-training api-attention bibliography claims gallery "
+    "genindex glossary intro minimal notation search setup symptoms tour".split()
+)
+FORMULA = re.compile(r'<(span|div) class="math notranslate nohighlight"[^>]*>(.*?)</\1>', re.DOTALL)
+SET = """
+async (formulas) => {
+  const article = document.querySelector("article");
+  article.innerHTML = formulas.map((formula) => `<p>${formula}</p>`).join("");
+  await MathJax.typesetPromise([article]);
+  return [...article.children].filter((one) => !one.querySelector("mjx-container") ||
+    one.querySelector("[data-mml-node=merror]")).map((one) => one.textContent);
+}
+"""
 
 
 @cache
@@ -89,13 +105,26 @@ def test_nothing_comes_from_another_host() -> None:
     assert {page: tags for page in PAGES if (tags := from_elsewhere(HTML / page))} == {}
 
 
-# Each page is opened once, and all that can be asked of it is asked in this visit: at two widths, and of pages that are
-# unlike the others by axe-core in both modes.
+# A page is opened once, and all that can be asked of it is asked in this visit: at two widths, in both modes.
 @pytest.mark.parametrize("page", READ)
 def test_page_as_a_reader_meets_it(someone: Reader, server: str, page: str) -> None:
-    result = someone.visit(f"{server}/{page}", audited=not ALIKE.search(page))
+    result = someone.visit(f"{server}/{page}", audited=Path(page).stem in AUDITED)
     assert not result.findings, str(result)
     assert result.own_bytes > 10_000, "nothing was weighed"
+
+
+def test_what_is_audited_is_read() -> None:
+    assert {Path(page).stem for page in READ} >= AUDITED
+
+
+def test_every_formula_of_the_book_is_set(browser: Browser) -> None:
+    texts = [(HTML / page).read_text(encoding="utf-8") for page in PAGES]
+    formulas = sorted({found for text in texts for _, found in FORMULA.findall(text)})
+    assert len(formulas) > 1000
+    with reader(browser) as one:
+        one.page.goto((HTML / "book" / "notation.html").as_uri())
+        settle(one.page, one.now, 60)
+        assert one.page.evaluate(SET, formulas) == []
 
 
 @pytest.mark.parametrize("page", ["book/02-attention.html", "search.html"])
