@@ -30,8 +30,8 @@ MEANINGS: dict[str, str] = {
     "loss": "vermilion: a loss, its gradient, what is wrong, and what has changed",
     "masked": "grey: what may not be seen, or does not count",
 }
-"""The one meaning of each colour in plots, drawings and explorers. What the reader picks, what is right and what
-belongs to no part of a model has the colour of the text."""
+"""The one meaning of each colour in explorers and drawings. What the reader picks, what is right and what belongs to no
+part of a model has the colour of the text. Plots give what has none of these meanings a colour by its place."""
 
 PALETTE_DARK: dict[str, str] = {**PALETTE, "weights": "#A34E7C", "decoder": "#C08A68", "masked": "#3A4048"}
 """The same names on a dark page. Purple is deeper there, so that light text on it keeps a contrast of 4.5:1."""

@@ -131,7 +131,7 @@ const CSS = css`
     .panel .tt-picture {
       width: 9.5rem;
     }
-    .panel li:nth-child(n + 5) {
+    .panel li:nth-child(n + 5):not(.on) {
       display: none;
     }
   }
@@ -146,7 +146,7 @@ const STEPS = [
   ["all", "All"],
 ];
 const ALL = 5;
-const SHOWN = 8; // bars beside the map
+const SHOWN = 16; // bars beside the map
 const CHANGES = ["selected", "asked", "pulled", "step", "temperature", "scaled", "causal"];
 const sum = (list) => list.reduce((total, value) => total + value, 0);
 const dot = (one, other) => sum(one.map((value, i) => value * other[i]));
@@ -449,7 +449,11 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
       },
     ],
     ...numbers.keys.flatMap((key, i) => [
-      [`key${i}`, "path", { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : open[i] ? 0.5 : 0.12) }],
+      [
+        `key${i}`,
+        "path",
+        { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : open[i] ? 0.5 : 0.12) },
+      ],
       label(
         `of${i}`,
         key,

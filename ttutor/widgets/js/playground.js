@@ -133,7 +133,7 @@ const CSS = css`
     stroke-dasharray: 5 4;
   }
   .line.usual {
-    stroke: color-mix(in srgb, currentColor 60%, transparent);
+    stroke-opacity: 0.6;
   }
   .axis,
   .line.before {
@@ -671,7 +671,8 @@ function render({ model, el }) {
     onClick: () => {
       const [{ done }, goal] = [get("run"), stepsOf()];
       if (!isBusy()) go(done < goal ? goal : done + goal);
-      else if (performance.now() - begun > DOUBLE_CLICK) for (const trainer of live.trainers) send(trainer, { kind: "pause" });
+      else if (performance.now() - begun > DOUBLE_CLICK)
+        for (const trainer of live.trainers) send(trainer, { kind: "pause" });
     },
   });
   const step = button({
@@ -757,7 +758,10 @@ function render({ model, el }) {
     beside.set(get("beside"));
     slow.set(get("slow"));
     const opening = openingWords(name, partsOf());
-    refill(card.root.querySelector(".tt-invite"), ...opening.map((text, i) => (i === 1 ? make("span", { text }) : text)));
+    refill(
+      card.root.querySelector(".tt-invite"),
+      ...opening.map((text, i) => (i === 1 ? make("span", { text }) : text)),
+    );
     const changed = has ? changedOf(run, now) : "";
     // A training whose parts changed on the way is none of those that are guessed at.
     const isGone = has && phasesOf(run).length > 1;
