@@ -67,7 +67,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back: “dog” finds")
+TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back: “dog” gives most to")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
