@@ -30,7 +30,7 @@ WORN = {
     "value": "attention .value-arrow, attention .value-part, heads code",
     "weights": """alibi .word, attention .arc, attention .weight, blocks path, drawing .tt-bar, drawing code,
         heads .link, learning .between, learning .half, learning .link, learning .looked, learning circle.looked,
-        patches code, playground .look, sizes code, softmax_scale .weight, softmax_scale code, tiles .power,
+        patches code, playground .look, sizes .square, softmax_scale .weight, softmax_scale code, tiles .power,
         translator .chip, translator .switch, translator path""",
     "memory": """blocks rect, collapse .curve, collapse .dot, collapse .trace, heads code, patches .cell, patches code,
         sequential .cell, sequential .moved, sequential .wire""",

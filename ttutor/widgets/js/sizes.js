@@ -24,7 +24,7 @@ const CSS = css`
     stroke-width: 2;
   }
   .knob {
-    fill: var(--tt-weights-line);
+    fill: currentColor;
     stroke: var(--tt-page);
     stroke-width: 2;
   }
