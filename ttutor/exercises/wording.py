@@ -117,7 +117,7 @@ def advice(raised: BaseException, line: str = "") -> str:
     if isinstance(raised, NameError) and (name := re.match(r"name '(\w+)' is not defined", said)):
         frames = [frame for frame, _ in traceback.walk_tb(raised.__traceback__)]  # none, where it was told by a worker
         return unknown_name(name[1], [one for frame in frames[-1:] for one in (*frame.f_locals, *frame.f_globals)])
-    if isinstance(raised, TypeError) and not line and "argument" in said:
+    if isinstance(raised, TypeError) and not line and re.search(r"\(\) (takes|missing|got an unexpected) ", said):
         return " Keep the parameters of the stub, in their order."
     return next((f" {meaning}" for words, meaning in MEANINGS if re.search(words, said)), "")
 
@@ -125,14 +125,14 @@ def advice(raised: BaseException, line: str = "") -> str:
 def unknown_name(name: str, known: list[str]) -> str:
     """What to say of a name that nothing has: what is missing, or what was meant.
 
-    >>> unknown_name("nn", []), unknown_name("querry", ["query"]), unknown_name("exp", ["hidden"])
-    (' Its import is missing: `from torch import nn`.', ' Did you mean `query`?', ' Did you mean `torch.exp`?')
+    >>> unknown_name("nn", []), unknown_name("w_q", ["w_query"]), unknown_name("exp", ["hidden"])
+    (' Its import is missing: `from torch import nn`.', ' Did you mean `w_query`?', ' Did you mean `torch.exp`?')
     """
     if name in IMPORTS:
         return f" Its import is missing: `{IMPORTS[name]}`."
     if close := difflib.get_close_matches(name, known, n=1):
         return f" Did you mean `{close[0]}`?"
-    if callable(getattr(torch, name, None)):
+    if callable(vars(torch).get(name)):
         return f" Did you mean `torch.{name}`?"
     close = difflib.get_close_matches(name, dir(builtins), n=1, cutoff=0.8)
     return f" Did you mean `{close[0]}`?" if close else ""
