@@ -26,10 +26,18 @@ def ttutor(folder: Path, *arguments: str, given: str | None = None) -> str:
     return done.stdout
 
 
+def percentage_right(printed: str) -> float:
+    """The share of what stands in no training sentence and is translated right, as the command says at its end."""
+    return float(re.search(r"combinations never seen: [\d,]+ of 2,000 \(([\d.]+) %\)", printed)[1])
+
+
+def test_in_little_more_than_half_of_its_steps_it_translates_what_it_never_saw(tmp_path):
+    assert percentage_right(ttutor(tmp_path, "train", "--steps", "140")) >= 95.0  # 99.8 where this was written
+
+
+@pytest.mark.soak
 def test_it_learns_the_embedded_grammar_and_translates_what_it_never_saw(tmp_path):
-    printed = ttutor(tmp_path, "train")
-    share = re.search(r"combinations never seen: [\d,]+ of 2,000 \(([\d.]+) %\)", printed)[1]
-    assert float(share) >= 95.0
+    assert percentage_right(ttutor(tmp_path, "train")) >= 95.0
     sentences = "the red cars do not sleep\nThe red cars do not sleep.\n\nmy horse loves an apple\nI do not listen\n"
     assert ttutor(tmp_path, "translate", given=sentences) == (
         "les voitures rouges ne dorment pas\nLes voitures rouges ne dorment pas.\n\nmon cheval aime une pomme\n"
