@@ -50,11 +50,7 @@ def stations(translator: Translator, sentence: str, n_target: int) -> dict[str, 
     sums = {
         "source_add": "source_embeddings",
         "memory": "encoder",
-        "target_add": "target_embeddings",
-        **{
-            f"decoder.{name}": f"decoder.layers.{last}.around_{name}"
-            for name in ("self_attention", "cross_attention", "feed_forward")
-        },
+        "decoder.feed_forward": f"decoder.layers.{last}.around_feed_forward",
     }
     looks = {
         "encoder.self_attention": f"encoder.layers.{last}.self_attention.weights",

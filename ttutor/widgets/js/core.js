@@ -432,12 +432,12 @@ export function onTraits(model, names, draw) {
 
 /**
  * A word that is picked here is picked in all figures of the page with the same tokens. `of` reads the
- * word's place from the trait, `as` gives the traits in which it is picked (or nothing, where it is not shown), and
- * `words` the tokens.
+ * word's place from the trait, `as` gives the traits in which it is picked (or nothing, where it is not shown).
+ * `words` are the tokens, or the trait that has them.
  */
-export function shareWord(model, trait, of, as, words = () => model.get("tokens")) {
+export function shareWord(model, trait, of, as, words = "tokens") {
   let heard = false;
-  const mine = () => [words().join(" "), of(model.get(trait))];
+  const mine = () => [(words.call ? words() : model.get(words)).join(" "), of(model.get(trait))];
   const tell = () => heard || document.dispatchEvent(new CustomEvent("tt-word", { detail: mine() }));
   const hear = ({ detail: [sentence, word] }) => {
     const [own, picked] = mine();
