@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -81,6 +82,18 @@ def test_an_unknown_command_is_refused_without_a_traceback() -> None:
     assert done.returncode == 2
     assert "nonsense" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a pipe without a reader is another error")
+def test_a_reader_who_has_left_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    """As in ``ttutor ... | true``: what is printed last stands in the buffer until the command flushes it."""
+    end_of_reader, end_of_writer = os.pipe()
+    os.close(end_of_reader)
+    with os.fdopen(end_of_writer, "w", encoding="utf-8") as unread:
+        monkeypatch.setattr(sys, "stdout", unread)
+        assert main(["--version"]) == 0
+        assert main(["doctor"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
