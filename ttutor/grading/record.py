@@ -12,12 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from ttutor.errors import FileError
 from ttutor.files import write_text
 from ttutor.grading.assignment import Lateness
 from ttutor.grading.marks import State, Submission, SubmissionMark, number
+from ttutor.schemas import read_as
 
 UNSTABLE = ("seconds", "cpu_seconds", "memory_bytes")
 
@@ -121,12 +119,7 @@ def read_record(path: Path) -> Record:
         FileError: the file is not a record.
         FileNotFoundError: no file has this path.
     """
-    try:
-        return TypeAdapter(Record).validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise FileError(f"{path} is no record of marks ({where}: {first['msg']}): grade again") from error
+    return read_as(Record, path.read_bytes(), path, "grade again")
 
 
 def read_records(out: Path) -> dict[str, Record]:

@@ -94,18 +94,19 @@ class ClampedFeedForward(GatedFeedForward):
 
     Args:
         d_model, d_ff, dropout: as for `FeedForward`.
-        limit: what the gate and what passes it are bounded by.
     """
 
-    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, limit: float = 7.0) -> None:
+    LIMIT = 7.0
+    """What the gate and what passes it are bounded by."""
+
+    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0) -> None:
         super().__init__(d_model, d_ff, dropout=dropout, bias=True)
-        self.limit = limit
 
     def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         """Transform each position by itself."""
         check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
-        gate = self.gate(hidden).clamp(max=self.limit)
-        passed = self.widen(hidden).clamp(-self.limit, self.limit) + 1
+        gate = self.gate(hidden).clamp(max=self.LIMIT)
+        passed = self.widen(hidden).clamp(-self.LIMIT, self.LIMIT) + 1
         return self.narrow(self.dropout(ACTIVATIONS["quick_gelu"](gate) * passed))
 
 

@@ -178,14 +178,14 @@ class TransformerForTokenClassification(nn.Module):
         return self.classifier(self.dropout(_hidden(self.encoder, token_ids, is_real, segment_ids)))
 
 
-def initialise_normal(module: nn.Module, std: float = 0.02) -> nn.Module:
-    """Start all matrices and tables of a module from a normal distribution, biases at zero, as BERT's authors do.
+def initialise_normal(module: nn.Module) -> nn.Module:
+    """Start all matrices and tables of a module from a normal distribution (0.02 wide), biases at zero, as in BERT.
 
     Differs from the paper's code: it draws again what falls beyond two standard deviations.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=std)
+            nn.init.normal_(part.weight, std=0.02)
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
     return module
