@@ -28,6 +28,7 @@ __all__ = [
     "answer",
     "answer_other_names",
     "answers_other_names",
+    "front_door",
     "hand_out",
     "refuse_module",
 ]
@@ -231,6 +232,20 @@ def hand_out(room: str, name: str, homes: Mapping[str, str]) -> Any:
     if _is_import():
         raise ImportError(f"cannot import name {name!r} from {room!r}{has}", name=room)
     raise AttributeError(f"module {room!r} has no attribute {name!r}{has}")
+
+
+def front_door(
+    room: str, homes: Mapping[str, str], *loaded: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The ``__getattr__``, ``__dir__`` and ``__all__`` of a room whose names are loaded when they are first asked for.
+
+    Args:
+        room: its ``__name__``.
+        homes: each name, and the module of the room in which it stands.
+        *loaded: names that the room has from the beginning.
+    """
+    names = sorted([*loaded, *homes])
+    return partial(hand_out, room, homes=homes), names.copy, names
 
 
 def _is_import() -> bool:

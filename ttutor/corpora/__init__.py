@@ -1,8 +1,6 @@
 """Text to learn from: a small grammar, data sets and files; how they are fetched and read."""
 
-from typing import Any
-
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "Corpus": "corpus",
@@ -26,12 +24,4 @@ _HOMES = {
     "read_lines": "corpus",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

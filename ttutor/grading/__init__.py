@@ -4,7 +4,7 @@ The worker that runs a student's code returns values, never verdicts. The judge 
 process of its own, which never runs and never unpickles anything that came from a submission.
 """
 
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "Assignment": "assignment",
@@ -16,9 +16,4 @@ _HOMES = {
     "read_records": "record",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for: `ttutor --help` needs this package."""
-    return hand_out(__name__, name, _HOMES)
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

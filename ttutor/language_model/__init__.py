@@ -4,7 +4,7 @@
 writes by `continue_text`. Everything is loaded on first use, so that the command answers at once.
 """
 
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "LanguageModel": "model_folder",
@@ -17,12 +17,4 @@ _HOMES = {
     "vocabulary_for": "text_training",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

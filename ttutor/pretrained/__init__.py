@@ -8,7 +8,7 @@ opens a GGUF file of your own. `Conversation` is what ``ttutor chat`` runs.
 Everything is loaded on first use, so that the command answers at once.
 """
 
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "PUBLISHED": "catalogue",
@@ -25,12 +25,4 @@ _HOMES = {
     "sha256_of": "catalogue",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

@@ -3,10 +3,8 @@
 All but `fit` is loaded on first use.
 """
 
-from typing import Any
-
-from ttutor.names import hand_out
-from ttutor.training.fit import fit  # a function in a module of its own name: loaded now, it is the function
+from ttutor.names import front_door
+from ttutor.training.fit import fit as fit  # a function in a module of its own name: loaded now, it is the function
 
 _HOMES = {
     "AveragedWeights": "averaging",
@@ -68,12 +66,4 @@ _HOMES = {
     "write_curve": "curve",
 }
 
-__all__ = ["fit", *_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES, "fit")

@@ -7,9 +7,7 @@ print(load_default()("A man rides a horse.").text)
 Everything is loaded on first use, so that a command's help stays quick.
 """
 
-from typing import Any
-
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "CrossAttention": "alignment",
@@ -50,12 +48,4 @@ _HOMES = {
     "word_number": "packed",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

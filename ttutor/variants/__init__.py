@@ -1,8 +1,6 @@
 """The families that grew out of the Transformer, each composed of the same parts; each is loaded on first use."""
 
-from typing import Any
-
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "AttentionSinks": "scores",
@@ -81,12 +79,4 @@ _HOMES = {
     "with_image_size": "vit",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

@@ -3,7 +3,7 @@
 Everything is loaded on first use, so that importing a colour does not load ipywidgets or Matplotlib.
 """
 
-from ttutor.names import hand_out
+from ttutor.names import front_door
 
 _HOMES = {
     "AttentionExplorer": "attention",
@@ -34,12 +34,4 @@ _HOMES = {
     "SequentialExplorer": "sequential",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    return hand_out(__name__, name, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)
