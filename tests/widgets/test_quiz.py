@@ -15,7 +15,7 @@ from tests.widgets.figure import (
     spoken,
 )
 from ttutor.widgets import Quiz
-from ttutor.widgets.rich_text import plain_text, rich_text
+from ttutor.widgets.rich_text import rich_text
 
 
 def specimen() -> Quiz:
@@ -79,6 +79,11 @@ def test_without_scripts_the_explanations_come_after_all_questions() -> None:
     assert "used up in the scores" not in questions
     verdicts = re.findall(r"<strong>(Right|No)\.</strong>", answers)
     assert verdicts == ["No", "Right", "No", "No", "Right", "Right", "No"]
+
+
+def plain_text(nodes: list) -> str:
+    """The nodes' letters alone."""
+    return "".join(node if isinstance(node, str) else plain_text(node[1:]) for node in nodes)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import torch
 
 from ttutor.errors import SettingError
 from ttutor.training.recipe import TrainingRecipe
-from ttutor.transformer import TransformerConfig
-from ttutor.transformer.costs import attention_parameters, feed_forward_parameters
+from ttutor.transformer import TransformerConfig, account
 
 COPIES = 6
 """Numbers kept of each parameter: itself, its gradient, AdamW's two moments, its average, and that at its best."""
@@ -25,9 +24,7 @@ def check_memory(config: TransformerConfig, recipe: TrainingRecipe, device: torc
     Raises:
         SettingError: it cannot fit; the message says how much is needed and how much there is.
     """
-    attention = attention_parameters(config.d_model, n_heads=config.n_heads, d_head=config.d_model // config.n_heads)
-    layers = config.n_layers * (3 * attention + 2 * feed_forward_parameters(config.d_model, config.d_ff))
-    n_parameters = layers + config.vocab_size * config.d_model
+    n_parameters = account(config).n_parameters
     written = recipe.tokens_per_batch * config.n_layers * 2 * (config.d_model + config.d_ff)
     ids = recipe.batches_per_step * recipe.tokens_per_batch * IDS_PER_TOKEN * 2
     needed = BYTES_PER_NUMBER * (COPIES * n_parameters + written + ids)

@@ -59,15 +59,6 @@ def rich_html(nodes: list[Node]) -> str:
     )
 
 
-def plain_text(nodes: list[Node]) -> str:
-    """The nodes' letters alone.
-
-    >>> plain_text(rich_text("the axis `keys`"))
-    'the axis keys'
-    """
-    return "".join(node if isinstance(node, str) else plain_text(node[1:]) for node in nodes)
-
-
 @cache
 def _markdown() -> "MarkdownIt":
     from markdown_it import MarkdownIt
