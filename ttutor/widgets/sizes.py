@@ -115,7 +115,8 @@ def _in_names(blueprint: Blueprint, named: dict[str, Formula]) -> Blueprint:
 
 def growth(config: "Family", bytes_of_number: int) -> dict[str, list[list[int]]]:
     """Of each row three whole numbers c, b, a: at length T it is c + b T + a T²."""
-    blueprint, found = config.blueprint(), {}
+    blueprint = config.blueprint()
+    found: dict[str, list[list[int]]] = {}
     at = [costs_by_view(blueprint, n_tokens, bytes_of_number) for n_tokens in (1, 2, 3)]
     for view, rows in formulas(config).items():
         found[view] = []

@@ -64,8 +64,8 @@ def static_script(names: list[str] | None = None, apart: Collection[str] = ()) -
     # The long parts stand together, so that what they share is near: gzip looks back 32 kB.
     longest_first = sorted(parts, key=lambda name: -len(parts[name] or ""))
     listed = ",".join(f"{name}:{_quoted(parts[name])}" for name in longest_first)
-    names = ",".join(found for part in _SHARED for found in _EXPORTED.findall(_read(part)))
-    script = _read("mount").replace('/*SHARED*/ ""', _quoted(f"{_shared()}\nglobalThis.ttutorShared={{{names}}};"))
+    exported = ",".join(found for part in _SHARED for found in _EXPORTED.findall(_read(part)))
+    script = _read("mount").replace('/*SHARED*/ ""', _quoted(f"{_shared()}\nglobalThis.ttutorShared={{{exported}}};"))
     return script.replace("/*MODULES*/ {}", f"{{{listed}}}")
 
 
