@@ -138,6 +138,7 @@ ALONE = {
     "from ttutor import nonsense": "cannot import name 'nonsense' from 'ttutor'",
     "from ttutor.variants import nonsense": "cannot import name 'nonsense' from 'ttutor.variants'; it has among",
     "from ttutor.grading import load_assignment": "did you mean `read_assignment`? from ttutor.grading import",
+    "import ttutor; ttutor.attention": "ttutor.attention is not loaded yet: import ttutor.attention",
     "import ttutor.grading; print(hasattr(ttutor.grading, 'load_assignment'))": "False",
 }
 

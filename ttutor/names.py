@@ -223,8 +223,10 @@ def hand_out(room: str, name: str, homes: Mapping[str, str]) -> Any:
     """
     if name in homes:
         return getattr(import_module(f"{room}.{homes[name]}"), name)
-    if name.startswith("_") or _is_module(room, name):
+    if name.startswith("_"):
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
+    if _is_module(room, name):
+        raise AttributeError(f"{room}.{name} is not loaded yet: import {room}.{name}")
     _refuse(room, name)
     names = list(homes) or getattr(sys.modules[room], "__all__", [])
     near = get_close_matches(name, names, n=SHOWN, cutoff=0.0)
