@@ -402,7 +402,7 @@ function strip(column, id, up) {
 }
 
 /** A sublayer of the whole picture, with the words inside: the norm stands before it, or behind the sum. */
-function station(column, name, i, room, up = 9) {
+function station(column, name, i, room, up = column.scene.narrow ? 6 : 9) {
   const { scene, x, side, width, out, tone } = column;
   const [norm, branch] = [`${side}.norm_${i}`, column.y - up + 8];
   if (scene.pre) strip(column, norm, up);
@@ -427,24 +427,27 @@ function drawFull(scene) {
   scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, lay(text, width - 6)]));
   scene.laid.arrow = scene.laid.source_ids; // the memory stays, and is read
   const [from, to] = ["source_ids", "target_ids"].map((id) => scene.laid[id].row);
-  const row = Math.max(from, to);
   const name = scene.narrow ? 18 : 0; // on a phone words stand where the name stood
+  const arrow = scene.narrow ? 9 : 16;
   const tower = (out) => {
+    // On a phone a sentence of two lines lifts its own tower alone.
+    const row = scene.narrow ? (out < 0 ? from : to) : Math.max(from, to);
     const column = newColumn(scene, out, scene.width / 2 + out * (gap / 2 + 6 + width / 2), width, 0, 12);
     const { x, side, seq } = column;
     box({ ...column, room: row - 1 }, `${seq}_ids`, "plain", 0);
     column.y = -row - 8;
     const half = { ...column, width: width / 2 - 4 };
-    box({ ...half, x: x + width / 4 + 8, y: column.y - 12 }, `${seq}_positions`, column.tone, 0);
-    column.y = box({ ...half, x: x - width / 4 - 8 }, `${seq}_embedding`, column.tone, 12);
+    box({ ...half, x: x + width / 4 + 8, y: column.y - 9 }, `${seq}_positions`, column.tone, 0);
+    column.y = box({ ...half, x: x - width / 4 - 8 }, `${seq}_embedding`, column.tone, 9);
     sum({ ...column, y: column.y + 1.5 }, `${seq}_add`);
     wire(column, `${side}.self_attention`, `M${x} ${column.y + 1.5}v${-row - 5}`);
     column.y -= row + 5;
     return column;
   };
   const [left, right] = [-1, 1].map(tower);
-  const foot = left.y;
+  const feet = { encoder: left.y, decoder: right.y };
   const hull = (column, { x, y, side, out } = column) => {
+    const foot = feet[side];
     frame(
       { ...column, x: x + (out * LANE) / 2, y: y - 6, width: width + 12 + LANE },
       side,
@@ -454,17 +457,17 @@ function drawFull(scene) {
     );
     if (scene.pre) strip(column, `${side}.final_norm`, 13);
   };
-  station(left, "self_attention", 1, from + 12, 16);
+  station(left, "self_attention", 1, from + 12, arrow);
   station(left, "feed_forward", 2, from);
   hull(left);
-  const memory = box({ ...left, room: from }, "memory", left.tone, scene.pre ? 10 : 16);
-  station(right, "self_attention", 1, to + 12 - name, 16);
-  station(right, "cross_attention", 2, from + to + 17);
+  const memory = box({ ...left, room: from }, "memory", left.tone, scene.pre ? 10 : arrow);
+  station(right, "self_attention", 1, to + 12 - name, arrow);
+  station(right, "cross_attention", 2, from + to + 12);
   const gate = right.y + (scene.pre ? 36 : 57) + from / 2;
   station(right, "feed_forward", 3, to - name);
   hull(right);
-  right.y = box({ ...right, room: to - name }, "logits", right.tone, scene.pre ? 8 : 14);
-  box({ ...right, room: to - name }, "softmax", right.tone, 8);
+  right.y = box({ ...right, room: to - name }, "logits", right.tone, scene.pre ? 8 : arrow - 2);
+  box({ ...right, room: to - name }, "softmax", right.tone, scene.narrow ? 6 : 8);
   const [edge, start] = [right.x - width / 2, left.x + width / 2];
   trunk(scene, `M${start} ${memory + 20}H${(edge + start) / 2}V${gate}H${edge - 6}`, [edge, gate, -1]);
 }

@@ -71,6 +71,8 @@ const CSS = css`
   }
   @container (max-width: 27rem) {
     .alone {
+      margin-top: 0.35rem;
+      min-height: 2.9em;
       font-size: 0.8125rem;
     }
     .tt-slider {
