@@ -296,3 +296,10 @@ def test_pairs_of_another_form_are_refused() -> None:
         train_translator([("a", "b"), ("a",)], quiet=True)
     with pytest.raises(ValueError, match="leave the target out"):
         train_translator([("a", "b")], "my.fr", quiet=True)
+
+
+def test_a_module_that_is_there_is_not_refused_to_whoever_looks_in_the_wrong_folder() -> None:
+    ours = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "_OtherModules")
+    assert ours.find_spec("ttutor.widgets", ["elsewhere"]) is None
+    with pytest.raises(ModuleNotFoundError, match=r"there is no ttutor.widget; did you mean ttutor.widgets\?"):
+        ours.find_spec("ttutor.widget", ["elsewhere"])
