@@ -3,12 +3,12 @@
 The page is the beginning of *Alice's Adventures in Wonderland*, in the public domain; the long text is the 29,000
 English captions that Multi30k trains on (``ttutor fetch multi30k``), 1.8 million letters. One seed each. Ten times in a
 training the loss on the held-out twentieth is measured, and the weights with the lowest are kept, as the command does.
-The steps of the long text are what each size does in about eight minutes of one core.
+The steps of the long text are what each size does in about six minutes of one core.
 
 Stored for each size: those losses by step, the best with the processor's seconds until then, and of 600 tokens that the
 kept weights write, the beginning, the share of words that occur in the text, and the share of five words in a row that
 do. Every run has a folder in ``_build/language-model-sizes``: after Ctrl-C the script goes on where it stopped, and
-the record's minutes are those of the last call. About half an hour of one core.
+the record's minutes are those of the last call. About twenty-five minutes of one core.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from ttutor.language_model import TextTraining, continue_text
 from ttutor.training.progress import Stopped
 
 NAME, SEED = "language_model_sizes", 0
-STEPS = {"page": {"tiny": 200, "small": 200}, "captions": {"tiny": 500, "small": 350, "medium": 180}}
+STEPS = {"page": {"tiny": 200, "small": 200}, "captions": {"tiny": 400, "small": 250, "medium": 120}}
 N_WRITTEN, N_SHOWN, IN_A_ROW = 600, 60, 5
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "_build" / "language-model-sizes"
