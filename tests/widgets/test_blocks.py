@@ -374,6 +374,9 @@ def test_a_word_that_is_picked_stays_picked_in_the_other_figures_of_the_translat
     assert sorted(places()) == [2, 2, 3, 3]
     page.get_by_role("group", name="the translation").get_by_role("button").nth(5).click()  # beyond what is shown
     assert sorted(places()) == [2, 2, 3, 3]
+    page.get_by_role("group", name="what was read").get_by_role("button").nth(4).click()  # the answer comes later
+    expect(machine.locator('.words .on[data-word="4"]').first).to_be_visible()
+    assert "“a”" in heads.locator(".tt-found").inner_text()
 
 
 @in_browser

@@ -433,9 +433,10 @@ export function onTraits(model, names, draw) {
 /**
  * A word that is picked here is picked in all figures of the page with the same tokens. `of` reads the
  * word's place from the trait, `as` gives the traits in which it is picked (or nothing, where it is not shown).
- * `words` are the tokens, or the trait that has them.
+ * `words` are the tokens, or the trait that has them; with `late`, a trait that brings them, the word is told again
+ * when that changes.
  */
-export function shareWord(model, trait, of, as, words = "tokens") {
+export function shareWord(model, trait, of, as, words = "tokens", late = trait) {
   let heard = false;
   const mine = () => [(words.call ? words() : model.get(words)).join(" "), of(model.get(trait))];
   const tell = () => heard || document.dispatchEvent(new CustomEvent("tt-word", { detail: mine() }));
@@ -447,7 +448,7 @@ export function shareWord(model, trait, of, as, words = "tokens") {
     setTraits(model, values);
     heard = false;
   };
-  const stop = onTraits(model, [trait], tell);
+  const stop = onTraits(model, [...new Set([trait, late])], tell);
   document.addEventListener("tt-word", hear);
   return () => (stop(), document.removeEventListener("tt-word", hear));
 }

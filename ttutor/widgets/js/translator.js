@@ -922,6 +922,7 @@ function render({ model, el, alone }) {
       (at) => (isReading() && isOwn() ? at : -1),
       (selected) => isReading() && { selected },
       readWords,
+      "answer",
     ),
     shareWord(
       model,
