@@ -380,6 +380,15 @@ def test_a_word_that_is_picked_stays_picked_in_the_other_figures_of_the_translat
 
 
 @in_browser
+@pytest.mark.parametrize("width", [358, 828])
+def test_words_that_are_not_there_yet_do_not_take_the_press(show: Show, width: int) -> None:
+    page = show(specimen(), width=width)
+    box = part(page, "softmax").locator(".shape").first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(part(page, "softmax")).to_have_class(re.compile(r"\bon\b"))
+
+
+@in_browser
 def test_in_the_looking_a_line_is_as_thick_as_its_weight(show: Show) -> None:
     made = specimen()
     page = show(made)

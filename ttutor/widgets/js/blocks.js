@@ -120,6 +120,7 @@ const CSS = css`
   .gone,
   .told > text {
     opacity: 0;
+    pointer-events: none;
   }
   .hit {
     fill: none;
