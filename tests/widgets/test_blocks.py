@@ -346,7 +346,7 @@ def test_a_word_that_is_picked_shows_its_numbers_at_every_station(show: Show, wi
     assert f"row {run['ids'][0][2]:,}".replace(",", "\u202f") in told[0][0]
     for step, name, k in ((1, "source_add", 2), (3, "memory", 2), (6, "decoder.feed_forward", 2)):
         assert f"{run['vectors'][name][k][0]:.2f}".replace("-", "−") in told[step][0]
-        assert f"{run['lengths'][name][k]:.1f} long" in told[step][0]
+        assert f"length {run['lengths'][name][k]:.1f}." in told[step][0]
     for step, name in ((2, "encoder.self_attention"), (4, "decoder.self_attention"), (5, "decoder.cross_attention")):
         row = run["weights"][name][2]
         assert told[step][1] == [f"{x:.3f}" for x in (row[:3] if name == "decoder.self_attention" else row)]
@@ -389,6 +389,27 @@ def test_words_that_are_not_there_yet_do_not_take_the_press(show: Show, width: i
 
 
 @in_browser
+def test_an_attention_speaks_of_the_word_that_is_framed_and_reset_of_what_to_do(show: Show) -> None:
+    made = specimen()
+    page, run = show(made), made.run
+    sentence, start = " ".join(run["tokens"]), page.locator(".tt-invite").inner_text()
+    for i, j in ((2, 2), (6, 1), (0, 3)):
+        page.locator(f'[data-words="arrow"] [data-word="{i}"]').click()
+        page.locator(f'[data-words="target_ids"] [data-word="{j}"]').click()
+        read, asks = run["tokens"][i], run["target"][j]
+        for name, told in (
+            ("encoder.self_attention", f"“{read}” looks at every word of “{sentence}”."),
+            ("decoder.self_attention", f"“{asks}” looks at “{' '.join(run['target'][: j + 1])}”, not ahead."),
+            ("decoder.cross_attention", f"“{asks}” asks every word of “{sentence}”."),
+        ):
+            part(page, name).click(position={"x": 4, "y": 4})
+            assert told in panel(page)
+    press(page, "Reset")
+    assert panel(page) == start
+    assert start.startswith("Press Play")
+
+
+@in_browser
 def test_in_the_looking_a_line_is_as_thick_as_its_weight(show: Show) -> None:
     made = specimen()
     page = show(made)
@@ -408,7 +429,7 @@ def test_pointing_at_a_part_tells_what_tapping_keeps(show: Show) -> None:
     assert "Parameters: 2 · 128 = 256" in panel(page)
     assert "Shape: batch × target × d_model = 1 × 4 × 128" in panel(page)
     page.mouse.move(0, 0)
-    assert "Parameters" not in panel(page)
+    assert panel(page) == page.locator(".tt-invite").inner_text()  # as at the first visit
     part(page, "decoder.norm_2").click()
     page.mouse.move(0, 0)
     assert "Parameters: 2 · 128 = 256" in panel(page)

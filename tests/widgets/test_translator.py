@@ -269,7 +269,7 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     usual = {step[0] for step in expected["written"]}
     new = {step[0] for step in forced["written"][2:]} - usual
     said = page.locator(".tt-found").inner_text()
-    assert ("It adds" in said) == bool(new)
+    assert bool(re.search("It (adds|writes) ", said)) == bool(new)
     assert "from your “" in said or "changes no word after it" in said
     page.get_by_text("Reset", exact=True).click()
     page.get_by_role("radio", name="Heads").check(force=True)
@@ -371,6 +371,51 @@ def test_each_view_says_what_it_shows_also_beside_a_forced_word(show: Show) -> N
     page.get_by_role("radio", name="Beam").check(force=True)
     settled(page)
     expect(found).to_contain_text("The beam searches without your words.")
+
+
+@in_browser
+def test_what_a_head_changes_is_told_beside_the_words_that_were_forced(show: Show) -> None:
+    page = show(specimen())
+    page.locator(".next button").nth(1).click()
+    settled(page)
+    found, note = page.locator(".tt-found"), page.locator(".tt-card > .tt-note").first
+    assert found.inner_text() == "It writes “schwarze” instead of “schwarzer”, because it writes on from your “Eine”."
+    free, forced = specimen(), specimen()
+    forced.beginning = [free.answer["written"][0][2][1][0]]
+    assert note.inner_text() == f"Underlined: changed. Before: {free.translation}"
+    page.get_by_role("radio", name="Heads").check(force=True)
+    for name, expected in (("cross.3.1", "nothing changes"), ("decoder.0", "tokens change")):
+        forced.off, before = [*forced.off, name], forced.answer["usual_translation"]
+        label = "head 1 of layer 3" if name[0] == "c" else "whole layer 0 of the decoder"
+        page.get_by_role("switch", name=label).click()
+        settled(page)
+        assert expected in found.inner_text()
+        if forced.translation != forced.answer["usual_translation"]:
+            assert note.inner_text() == f"Underlined: changed. With all on: {forced.answer['usual_translation']}"
+    assert before.startswith("Eine")
+    forced.view, free.off = "beam", forced.off
+    assert forced.answer["usual"] == [one[0] for one in free.answer["written"]]
+    page.get_by_role("radio", name="Beam").check(force=True)
+    settled(page)
+    assert note.inner_text() == f"Underlined: changed. Without your words: {free.translation}"
+
+
+@in_browser
+def test_one_word_alone_is_framed_and_the_panel_is_about_it(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("group", name="what was read").get_by_role("button").nth(2).click()
+    settled(page)
+    explorer = specimen()
+    explorer.part = "encoder"
+    row = explorer.answer["weights"][2]
+    assert page.locator(".chip.on").all_inner_texts() == ["dog"]
+    assert page.locator(".next").is_hidden()
+    shown = [float(text) for text in page.locator(".panel .tt-bars .number").all_inner_texts()]
+    assert shown == pytest.approx(sorted(row, reverse=True)[:5], abs=0.006)
+    page.get_by_label("English sentence").fill("A man eats soup.")
+    settled(page)
+    assert page.locator(".chip.on").all_inner_texts() == page.locator(".written .chip").all_inner_texts()[:1]
+    assert page.locator(".next button").count() == 5
 
 
 @in_browser

@@ -45,7 +45,7 @@ ATTENTIONS = {
 LEVELS = {
     "full": (
         "full architecture",
-        "Follow the thick line: the encoder's output goes into the middle of every decoder layer. Point at any part.",
+        "Press Play and follow the words, or tap a part.",
     ),
     "encoder": (
         "encoder block",
@@ -56,7 +56,7 @@ LEVELS = {
         "In the middle sublayer, look where the queries (Q) come from, and where the keys and values (K, V) do.",
     ),
 }
-"""The levels of the picture: each one's name, and what to look at."""
+"""The levels of the picture: each one's name, and what to do there."""
 _SUBLAYERS = {
     "encoder": (("self_attention", "around_attention", "attend"), ("feed_forward", "around_feed_forward", "feed")),
     "decoder": (

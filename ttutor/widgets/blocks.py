@@ -84,7 +84,7 @@ class BlocksExplorer(Explorer):
         if _model is not None:
             models[config.norm] = _model
         super().__init__(
-            facts=_with_sentences(_facts(config, models), words),
+            facts=_facts(config, models) | {"sentences": words},
             level=level,
             norm=config.norm if norm is None else norm,
             batch=batch,
@@ -241,22 +241,6 @@ def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[st
         "sizes": sizes,
         "n_layers": config.n_layers,
     }
-
-
-def _with_sentences(facts: dict[str, Any], words: dict[str, str]) -> dict[str, Any]:
-    """The facts, in which the three kinds of attention say first what they do to the words that are shown."""
-    read, written = words["source_ids"], words["target_ids"]
-    one, asks = read.split()[len(read.split()) // 2], written.split()[len(written.split()) // 2]
-    before = " ".join(written.split()[: len(written.split()) // 2 + 1])
-    said = {
-        "attend": f"“{one}” looks at every word of “{read}”.",
-        "masked": f"“{asks}” looks at “{before}”, not ahead.",
-        "cross": f"“{asks}” asks every word of “{read}”.",
-    }
-    kinds = {
-        name: [kind[0], f"{said.get(name, '')} {kind[1]}".strip(), *kind[2:]] for name, kind in facts["kinds"].items()
-    }
-    return facts | {"kinds": kinds, "sentences": words}
 
 
 def _sentences(texts: Any, source_length: int, target_length: int) -> dict[str, str]:

@@ -196,7 +196,8 @@ def answer_to(
 
     Returns:
         ``source``: the ids that were read; ``written``: for each token its id, its probability, and the most probable
-        ones; ``usual``: the ids without any change; ``tokens``: the texts of all these ids; ``weights``: of the chosen
+        ones; ``usual``: the ids of what it is compared with, which is the same beginning with all parts on, no
+        beginning where nothing is off, and in the view of a beam, which knows no beginning, none with the same parts off; ``tokens``: the texts of all these ids; ``weights``: of the chosen
         part, layer and head; ``tree``: the ranked candidates of each step of the beam search, as in
         `ttutor.widgets.decoding.record_decoding`; ``strange``: words that the model never read; ``translation``,
         ``usual_translation``: the texts.
@@ -206,7 +207,10 @@ def answer_to(
     translator, means = packed.translator, packed.head_means if by == "mean" else None
     found = what_if(translator, text, off=off, means=means, beginning=beginning)
     is_changed = bool(off or beginning)
-    usual = what_if(translator, text) if is_changed else found
+    # A change has one cause: parts that are off are compared with the same words and all parts on.
+    is_free = view == "beam" and bool(beginning)
+    before: dict[str, Any] = {"off": off, "means": means} if is_free else {"beginning": beginning if off else ()}
+    usual = what_if(translator, text, **before) if is_changed else found
     written: list[list[Any]] = [
         [one.token_id, _round(one.probability, 4), [[token_id, _round(p, 4)] for token_id, p in one.runners_up]]
         for one in found.steps

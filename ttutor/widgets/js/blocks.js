@@ -210,6 +210,18 @@ function newScene(model, width) {
       .map((axis) => formatCount(all[axis]))
       .join(" × ");
   const kind = (id) => kinds[parts[id][0]];
+  // An attention says first what it does to the word that is framed, or to one in the middle.
+  const example = (id) => {
+    const [read, written] = ["source", "target"].map((side) => state.facts.sentences[`${side}_ids`].split(" "));
+    const at = (words, trait) => (scene.run ? scene[trait] : words.length >> 1);
+    const [i, j] = [at(read, "source_word"), at(written, "target_word")];
+    const all = `every word of “${read.join(" ")}”. `;
+    return {
+      attend: `“${read[i]}” looks at ${all}`,
+      masked: `“${written[j]}” looks at “${written.slice(0, j + 1).join(" ")}”, not ahead. `,
+      cross: `“${written[j]}” asks ${all}`,
+    }[parts[id][0]];
+  };
   const words = (id) => {
     const [name, role, formula, counted] = kind(id);
     const place = levels[id.replace(/\.?\w+$/, "")];
@@ -222,7 +234,7 @@ function newScene(model, width) {
       formula,
     ];
   };
-  return {
+  const scene = {
     ...state,
     ...state.facts,
     parts,
@@ -231,11 +243,13 @@ function newScene(model, width) {
     pre: state.norm === "pre",
     run: state.run.norm === state.norm ? state.run : null,
     words,
+    example,
     name: (id) => kind(id)[0],
     shape: numbers,
     nodes: [],
     wires: [],
   };
+  return scene;
 }
 
 const fit = (text, room, letter = 6.4) => text.match(new RegExp(`.{1,${Math.floor(room / letter)}}( |$)|\\S+`, "g"));
@@ -597,11 +611,13 @@ function paint(scene) {
   );
 }
 
-/** What to look at on a level; under post-norm a norm stands on the stream itself. */
-const lookAt = (levels, { level, pre }) =>
+/** What to do on a level; words can be tapped where they have numbers, and under post-norm a norm stands on the stream. */
+const lookAt = (levels, { level, pre, run }) =>
   level === "encoder" && !pre
     ? "Follow the lines on the left: each sublayer adds to the stream, and a norm behind it changes all that passes. Tap any part."
-    : levels[level][1];
+    : level === "full" && run
+      ? levels[level][1].replace("a part", "a word or a part")
+      : levels[level][1];
 
 const MET = "The two have met in one kind of box only, cross-attention: there the target asks and the source answers.";
 
@@ -656,7 +672,7 @@ function numbersOf({ run, sizes, n_layers, step, ...scene }) {
     return [
       make("div", { class: "strip", style: colours(tone), "aria-hidden": "true" }, ...cells),
       make("span", {
-        text: `${few.join(", ")}, …: ${sizes.d_model} numbers, together ${formatNumber(run.lengths[id][k], 1)} long.`,
+        text: `${few.join(", ")}, …: a vector of ${sizes.d_model} numbers and length ${formatNumber(run.lengths[id][k], 1)}.`,
       }),
     ];
   };
@@ -718,10 +734,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "The Transformer",
     question: "",
-    invite:
-      start.level === "full"
-        ? "Press Play and follow the words, or tap a word or a part."
-        : lookAt(levels, { level: start.level, pre: start.norm === "pre" }),
+    invite: lookAt(levels, newScene(model, 0)),
     onReset: () => {
       controls.step.pause();
       set(start);
@@ -798,11 +811,13 @@ function render({ model, el }) {
     controls.step.node.hidden = !full;
     const [title, made] = (full && steps[scene.step - 1]) || [];
     const words = scene.selected ? scene.words(scene.selected) : [lookAt(levels, scene)];
+    const example = scene.selected && scene.example(scene.selected);
     const line = (text) => make("span", { text });
     const look = (label, level) => button({ label, onClick: () => go(level) });
     const goes = made?.at(-1) === scene.selected; // it is the step that is told
     const end = scene.step === steps.length;
-    let about = goes ? [`${title}.`, end ? MET : words[1].split(/(?<=\.) /)[0]] : words;
+    let about = example ? words.with(1, example + words[1]) : words;
+    if (goes) about = [`${title}.`, end ? MET : example || words[1].split(/(?<=\.) /)[0]];
     if (goes && scene.run) about = [`${title}.`, ...numbersOf(scene), end ? `${MET.split(":")[0]}.` : null];
     card.find(
       ...about.filter(Boolean).map((part) => (part.nodeType ? part : line(part))),

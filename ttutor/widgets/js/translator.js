@@ -2,6 +2,7 @@
 // a kernel the model runs here (translator_model.js); with one Python answers, and this only shows.
 import { css, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord, svg } from "./core.js";
 import { button, choice, rovingGrid, select, toggle } from "./controls.js";
+import { bars } from "./drawing.js";
 import { bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } from "./translator_model.js";
 
 const CSS = css`
@@ -277,7 +278,10 @@ async function answerTo(model, asked, onToken) {
   const changes = { off: new Set(off), by, beginning };
   const steps = await run(changes, (all) => onToken(told(all)));
   if (!steps) return null;
-  const usual = off.length || beginning.length ? await run({}) : steps;
+  // A change has one cause: parts that are off are compared with the same words and all parts on.
+  const isFree = view === "beam" && beginning.length > 0;
+  const before = isFree ? { ...changes, beginning: [] } : off.length ? { beginning } : {};
+  const usual = off.length || beginning.length ? await run(before) : steps;
   const tree = view === "beam" ? treeOf(model, source, changes) : [];
   const told_ = told(steps);
   const others = [...idsOf(usual), ...tree.flatMap((step) => step.map(([, id]) => id))];
@@ -357,6 +361,25 @@ function nameOf(off) {
   return layer === undefined ? Object.fromEntries(SWITCHES)[off] : `layer ${layer} of the ${kind}`;
 }
 
+/** What else became of the tokens after a place: which stand instead of others, are new, gone or elsewhere. */
+function hunksAfter(place, ids, usual) {
+  const [after, was] = [ids, usual].map((all) => all.slice(place + 1).filter((id) => id !== EOS));
+  const [differs, lost] = [differing(after, was), differing(was, after)];
+  const hunks = [];
+  for (let [i, j] = [0, 0]; i < after.length || j < was.length; [i, j] = [i + 1, j + 1]) {
+    const [from, since] = [i, j];
+    while (differs[i]) i += 1;
+    while (lost[j]) j += 1;
+    const [now, then] = [after.slice(from, i), was.slice(since, j)];
+    hunks.push({
+      added: now.filter((id) => !usual.includes(id)),
+      moved: now.filter((id) => usual.includes(id)),
+      gone: then.filter((id) => !ids.includes(id)),
+    });
+  }
+  return hunks;
+}
+
 /** Which tokens of `ids` belong to no longest common part with `others`. */
 function differing(ids, others) {
   const table = Array.from({ length: ids.length + 1 }, () => new Array(others.length + 1).fill(0));
@@ -425,6 +448,9 @@ function foundIn(tree) {
 function render({ model, el, alone }) {
   const start = Object.fromEntries([...QUESTION, "selected", "answer"].map((key) => [key, model.get(key)]));
   const asked = () => Object.fromEntries(QUESTION.map((key) => [key, model.get(key)]));
+  const isReading = () => model.get("part") === "encoder";
+  /** The beam knows nothing of words that the reader forced. */
+  const isFree = () => model.get("view") === "beam" && model.get("beginning").length > 0;
   const { layers, heads: nHeads } = model.get("sizes");
   let [partial, engine, round_, waiting, trouble] = [null, null, 0, 0, ""];
   // Nothing is said of an answer that is still computed.
@@ -525,6 +551,11 @@ function render({ model, el, alone }) {
 
   // ---- the line to type in
 
+  /** Another sentence; its first word that is written is framed, unless the switches show the encoder. */
+  const begin = (text) => {
+    const part = isReading() && model.get("view") !== "heads" ? "cross" : model.get("part");
+    ask({ text, beginning: [], selected: 0, part });
+  };
   const input = make("input", {
     type: "text",
     "aria-label": "English sentence",
@@ -535,13 +566,13 @@ function render({ model, el, alone }) {
       clearTimeout(waiting);
       busy(true);
       tell();
-      waiting = setTimeout(() => ask({ text: input.value, beginning: [], selected: 0 }), 120);
+      waiting = setTimeout(() => begin(input.value), 120);
     },
   });
   const examples = select({
     label: "Examples",
     options: [["", "Examples"], ...model.get("examples").map((text) => [text, text])],
-    onChange: (text) => (text ? ask({ text, beginning: [], selected: 0 }) : draw()),
+    onChange: (text) => (text ? begin(text) : draw()),
   });
   const form = make("form", { class: "ask", onsubmit: (event) => event.preventDefault() }, input, examples.node);
   const strange = make("p", { class: "strange" });
@@ -581,6 +612,7 @@ function render({ model, el, alone }) {
   });
   const panel = make("div", { class: "panel" });
   const next = make("div", { class: "next", role: "group", "aria-label": "words in this place" });
+  const looks = bars();
   const nextNote = make("p", { class: "tt-note" });
   const parts = choice({
     name: "Which attention",
@@ -645,7 +677,7 @@ function render({ model, el, alone }) {
     make("div", { class: "tt-controls" }, ...toggles.map(([, one]) => one.node), by.node, all),
   ];
   const found = make("ol", { class: "found" });
-  const wordsView = [nextNote, next];
+  const wordsView = [nextNote, next, looks.node];
   const contents = {
     words: wordsView,
     heads: headsView,
@@ -680,19 +712,31 @@ function render({ model, el, alone }) {
           : ""
         : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
     const forced = model.get("beginning").length;
-    if (model.get("view") !== "heads" && forced && place === forced - 1 && part !== "encoder") {
-      const ids = answer.written.map(([id]) => id);
-      const differs = differing(ids, answer.usual);
-      const later = ids.filter((id, i) => i > place && differs[i] && id !== EOS);
-      const listed = (verb, some) => some.length > 0 && `${verb} ${some.map(name).join(", ")}`;
-      const [moved, added] = [true, false].map((was) => later.filter((id) => answer.usual.includes(id) === was));
-      const changes = [listed("adds", added), listed("moves", moved)].filter(Boolean).join(" and ");
+    const isForced = model.get("view") === "words" && !model.get("off").length && place === forced - 1;
+    if (isForced && part !== "encoder") {
+      const changes = changesAfter(place, answer);
       return changes
         ? `It ${changes}, because it writes on from your ${name(query)}.`
         : `Your ${name(query)} changes no word after it.`;
     }
     const verb = part === "encoder" ? "Reading" : "Writing";
     return `${verb} ${name(query)}, it looks most at ${name(key)}${who}.`;
+  };
+  const changesAfter = (place, { written: list, usual }) => {
+    const quoted = (ids) => `“${textOf(ids)}”`;
+    const told = hunksAfter(
+      place,
+      list.map(([id]) => id),
+      usual,
+    ).flatMap(({ added, moved, gone }) => [
+      added.length && (gone.length ? `writes ${quoted(added)} instead of ${quoted(gone)}` : `adds ${quoted(added)}`),
+      !added.length && gone.length && `leaves out ${quoted(gone)}`,
+      moved.length && `moves ${quoted(moved)}`,
+    ]);
+    return told
+      .filter(Boolean)
+      .join(", ")
+      .replace(/, ([^,]*)$/, " and $1");
   };
   const finding = () => {
     const [{ written: list, usual: before }, off] = [model.get("answer"), model.get("off")];
@@ -787,12 +831,20 @@ function render({ model, el, alone }) {
   const drawWords = () => {
     const answer = model.get("answer");
     const { part, place } = looked();
-    const index = part === "encoder" ? 0 : place;
-    const [id, share, ranked] = answer.written[index] || [];
+    next.hidden = part === "encoder";
+    looks.node.hidden = !next.hidden;
+    if (next.hidden) {
+      const row = answer.weights[place] || [];
+      const tokens = answer.source.map((token, i) => [piece(answer.tokens[token]), row[i] || 0]);
+      const most = tokens.sort(([, one], [, two]) => two - one).slice(0, RUNNERS_UP);
+      nextNote.textContent = "Where it looks most. To change a word, tap one of the translation.";
+      return looks.show(most.map(([label, share]) => ({ label, share, text: short(share) })));
+    }
+    const [id, share, ranked] = answer.written[place] || [];
     const isAmong = !ranked || ranked.some(([one]) => one === id);
     const list = isAmong ? ranked || [] : [...ranked.slice(0, -1), [id, share]];
     nextNote.textContent = list.length
-      ? "Click another word to have it there instead:"
+      ? "Click another word to have it in the frame instead:"
       : "There is nothing to translate yet.";
     while (next.children.length > list.length) next.lastChild.remove();
     list.forEach(([token, probability], i) => {
@@ -814,12 +866,8 @@ function render({ model, el, alone }) {
       number.textContent = short(probability);
       line.className = token === id ? "on" : "";
       line.onclick = () => {
-        const before = answer.written.slice(0, index).map(([one]) => one);
-        ask({
-          beginning: [...before, token],
-          part: part === "encoder" ? "cross" : part,
-          selected: index,
-        });
+        const before = answer.written.slice(0, place).map(([one]) => one);
+        ask({ beginning: [...before, token], selected: place });
       };
     });
   };
@@ -847,18 +895,18 @@ function render({ model, el, alone }) {
       .join("")
       .trim();
   };
-  /** What the beam's best is beside what greedy search wrote; it knows nothing of a word that the reader forced. */
+  /** What the beam's best is beside what greedy search wrote. */
   const beamed = () => {
     const answer = model.get("answer");
     const [best, second] = foundIn(answer.tree);
     if (!best) return answer.source.length ? "The beam is searching." : "There is nothing to translate yet.";
     if (best.fate > FINISHED) return "No translation ended.";
-    const greedy = model.get("beginning").length ? answer.usual : answer.written.map(([id]) => id);
-    const free = model.get("beginning").length ? "The beam searches without your words. " : "";
+    const greedy = isFree() ? answer.usual : answer.written.map(([id]) => id);
+    const free = isFree() ? "The beam searches without your words. " : "";
     return (
       free +
       (best.ids.join() === greedy.join()
-        ? `Its best is what greedy search writes${model.get("beginning").length ? " without them" : ""}, too${second ? `; the next is ${formatNumber(Math.exp(best.total - second.total), 1)} times less probable` : ""}.`
+        ? `Its best is what greedy search writes${isFree() ? " without them" : ""}, too${second ? `; the next is ${formatNumber(Math.exp(best.total - second.total), 1)} times less probable` : ""}.`
         : `It finds “${textOf(best.ids)}”, where greedy search writes “${textOf(greedy)}”, because it keeps four beginnings. What is probable need not be right.`)
     );
   };
@@ -908,12 +956,13 @@ function render({ model, el, alone }) {
       trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
     card.caption.textContent =
-      answer.usual_translation === answer.translation ? "" : `Underlined: changed. Before: ${answer.usual_translation}`;
+      answer.usual_translation === answer.translation
+        ? ""
+        : `Underlined: changed. ${isFree() ? "Without your words" : model.get("off").length ? "With all on" : "Before"}: ${answer.usual_translation}`;
     card.find(finding());
   };
   const stop = onTraits(model, [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"], draw);
   const readWords = () => model.get("answer").source.map((id) => model.get("answer").tokens[id].replace(/^▁(?=.)/, ""));
-  const isReading = () => model.get("part") === "encoder";
   const isOwn = () => !isBusy() && !model.get("beginning").length && !model.get("off").length;
   const shares = [
     shareWord(
