@@ -392,18 +392,20 @@ def test_words_that_are_not_there_yet_do_not_take_the_press(show: Show, width: i
 def test_an_attention_speaks_of_the_word_that_is_framed_and_reset_of_what_to_do(show: Show) -> None:
     made = specimen()
     page, run = show(made), made.run
-    sentence, start = " ".join(run["tokens"]), page.locator(".tt-invite").inner_text()
+    start = page.locator(".tt-invite").inner_text()
     for i, j in ((2, 2), (6, 1), (0, 3)):
         page.locator(f'[data-words="arrow"] [data-word="{i}"]').click()
         page.locator(f'[data-words="target_ids"] [data-word="{j}"]').click()
         read, asks = run["tokens"][i], run["target"][j]
         for name, told in (
-            ("encoder.self_attention", f"“{read}” looks at every word of “{sentence}”."),
+            ("encoder.self_attention", f"“{read}” looks at every word of its sentence."),
             ("decoder.self_attention", f"“{asks}” looks at “{' '.join(run['target'][: j + 1])}”, not ahead."),
-            ("decoder.cross_attention", f"“{asks}” asks every word of “{sentence}”."),
+            ("decoder.cross_attention", f"“{asks}” asks every word that was read."),
         ):
             part(page, name).click(position={"x": 4, "y": 4})
             assert told in panel(page)
+            words, memory = page.locator(".tt-found").bounding_box(), part(page, "memory").bounding_box()
+            assert words["y"] + words["height"] <= memory["y"] + 4
     press(page, "Reset")
     assert panel(page) == start
     assert start.startswith("Press Play")

@@ -281,7 +281,10 @@ def test_a_head_that_looks_one_way_is_asked_for_and_found(show: Show) -> None:
     for head, words in enumerate(["No: head 0 looks in all directions", "No: head 1 looks ahead", "Yes, 0.80 of"]):
         press(page, f"head {head}")
         assert finding.inner_text().startswith(words)
-    assert page.locator(".heads em").all_inner_texts() == ["?", "?", "one place back"]
+    names = page.locator(".heads em")
+    assert names.all_inner_texts() == ["in all directions", "ahead", "one place back"]  # what was named stays named
+    press(page, "Reset")
+    assert names.all_inner_texts() == ["in all directions", "?", "?"]
 
 
 @in_browser

@@ -96,7 +96,8 @@ def test_the_finding_says_the_shares_of_its_step_and_a_word_at_which_it_looks_in
         (0, "too early"),
         (11, f"looks at “cars”, and says “{made.guesses[11][1]}”"),
         (11, "With nouns, first where to look, then what to say."),
-        (36, "finds both"),
+        (14, f"still says “{made.guesses[14][2]}”, not “rouges”"),
+        (36, "most nouns are found and said. This sentence is right."),
     ):
         slide(page, "Step", "Home", *["ArrowRight"] * stop)
         found = page.locator(".tt-found").inner_text()
@@ -107,6 +108,24 @@ def test_the_finding_says_the_shares_of_its_step_and_a_word_at_which_it_looks_in
         )
         assert told in found
     assert page.locator("text.half").count() == 1  # the label of the gap: nothing is looked at in vain
+
+
+@in_browser
+@pytest.mark.parametrize("sentence", [0, 1, 2])
+def test_an_example_of_nouns_is_a_noun_and_what_is_wrong_is_told(show: Show, sentence: int) -> None:
+    made = LearningExplorer.recorded(sentence, stop=0)
+    page = show(made)
+    nouns = {made.target[place] for place in made.nouns}
+    assert nouns
+    for stop in range(1, len(made.steps)):
+        slide(page, "Step", "ArrowRight")
+        found = page.locator(".tt-found").inner_text()
+        said = re.search(r"says “(.*?)”, not “(.*?)”", found)
+        if said and "In this one" in found:
+            assert said[2] in nouns
+        if said:
+            assert (said[1], said[2]) in list(zip(made.guesses[stop], made.target, strict=True))
+        assert ("This sentence is right" in found) <= (made.guesses[stop] == made.target)
 
 
 @in_browser

@@ -250,8 +250,9 @@ def test_bad_input_is_refused_with_a_reason(name, value, message) -> None:
 
 @in_browser
 def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> None:
-    page = show(specimen(), width=390)
+    page = show(specimen(), width=360)
     line = page.get_by_label("English sentence")
+    assert line.evaluate("e => e.scrollWidth === e.clientWidth")  # its example has room
     line.fill("Two dogs run through the snow.")
     settled(page)
     expected = answer_to(load_packed(), text="Two dogs run through the snow.")

@@ -246,6 +246,7 @@ class HeadsExplorer(Explorer):
     layer = t.Int(0).tag(sync=True)
     head = t.Int(0).tag(sync=True)
     query = t.Int(0).tag(sync=True)
+    tapped = t.List(t.Int(), help="the heads whose name was found, and stays").tag(sync=True)
     on = t.List(t.Bool()).tag(sync=True)
 
     def __init__(
@@ -358,7 +359,8 @@ class HeadsExplorer(Explorer):
 
     def static_state(self) -> dict[str, Any]:
         state = super().static_state()
-        return state if self.names else {name: value for name, value in state.items() if name != "names"}
+        idle = set() if self.names else {"names", "tapped"}
+        return {name: value for name, value in state.items() if name not in idle}
 
     def describe(self) -> str:
         counts = {"layer": len(self.layers), "head": len(self.on)}
@@ -382,6 +384,10 @@ class HeadsExplorer(Explorer):
         name = proposal["trait"].name
         counts = {"layer": len(self.layers), "head": len(self.on), "query": len(self.tokens)}
         return within(name, proposal["value"], 0, counts[name] - 1)
+
+    @t.validate("tapped")
+    def _check_tapped(self, proposal: dict) -> list[int]:
+        return [within("a head of tapped", head, 0, len(self.on) - 1) for head in proposal["value"]]
 
 
 def _rounded_products(products: Any, shown: list[int], n_queries: int) -> list:

@@ -8,6 +8,7 @@ import numpy as np
 import traitlets as t
 
 from ttutor import assets
+from ttutor.corpora.lexicon import NOUNS
 from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list, within
 
 MAX_TOKENS, MAX_STOPS = 8, 40
@@ -30,6 +31,8 @@ class LearningExplorer(Explorer):
         written: what the model writes on its own, one text for each step.
         looked: share of nouns, over many sentences, whose attention is greatest on the right word.
         said: share of the same nouns for which the first guess is right.
+        nouns: which of the target's tokens are nouns, counted from 0; examples of what the shares say are chosen among
+            them.
         stop: which of the steps is shown, counted from 0.
         note: where the recording comes from.
 
@@ -53,6 +56,7 @@ class LearningExplorer(Explorer):
     looked = t.List(t.Float(), read_only=True).tag(sync=True)
     said = t.List(t.Float(), read_only=True).tag(sync=True)
     note = t.Unicode("", read_only=True).tag(sync=True)
+    nouns = t.List(t.Int(), read_only=True).tag(sync=True)
     stop = t.Int(0).tag(sync=True)
 
     def __init__(
@@ -68,6 +72,7 @@ class LearningExplorer(Explorer):
         written: Sequence[str],
         looked: Any,
         said: Any,
+        nouns: Sequence[int] = (),
         stop: int = 0,
         note: str = "",
     ) -> None:
@@ -83,6 +88,9 @@ class LearningExplorer(Explorer):
             ("chances", chances, sizes[:2], 2, "steps, target"),
         ):
             self.set_trait(name, rounded_array(name, values, shape, decimals, axes=axes))
+        for place in nouns:
+            within("a place of nouns", place, 0, len(target) - 1, "it counts the target's tokens")
+        self.set_trait("nouns", list(nouns))
         words = {"source": source, "target": target, "guesses": [list(row) for row in guesses]}
         for name, value in {**words, "steps": list(steps), "written": list(written), "note": note}.items():
             self.set_trait(name, value)
@@ -105,9 +113,11 @@ class LearningExplorer(Explorer):
             f"A translator of {stored['n_parameters']:,} weights, recorded by {stored['provenance']['command']}; "
             f"shares are of the nouns in {stored['n_test']} new sentences."
         )
+        french = {noun.in_french(plural) for noun in NOUNS for plural in (False, True)}
+        nouns = [place for place, token in enumerate(words["target"]) if token in french]
         series = {name: one[name] for name in ("weights", "chances", "written")}
         shares = {"losses": stored["loss"], "looked": stored["looked"], "said": stored["said"]}
-        return cls(**words, steps=stored["step"], guesses=guesses, **series, **shares, stop=stop, note=note)
+        return cls(**words, steps=stored["step"], guesses=guesses, nouns=nouns, **series, **shares, stop=stop, note=note)
 
     def describe(self) -> str:
         return f"step {self.steps[self.stop]} of {self.steps[-1]}"

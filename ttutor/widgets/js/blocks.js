@@ -157,8 +157,10 @@ const CSS = css`
   @container (min-width: 46rem) {
     .tt[data-level="full"] .tt-finding {
       position: absolute;
-      top: 3.5rem;
+      top: 3rem;
       width: 21rem;
+      font-size: 0.875rem; /* all lines of a part stand above the memory */
+      line-height: 1.4;
     }
   }
   .tt-card {
@@ -215,11 +217,10 @@ function newScene(model, width) {
     const [read, written] = ["source", "target"].map((side) => state.facts.sentences[`${side}_ids`].split(" "));
     const at = (words, trait) => (scene.run ? scene[trait] : words.length >> 1);
     const [i, j] = [at(read, "source_word"), at(written, "target_word")];
-    const all = `every word of “${read.join(" ")}”. `;
     return {
-      attend: `“${read[i]}” looks at ${all}`,
+      attend: `“${read[i]}” looks at every word of its sentence. `,
       masked: `“${written[j]}” looks at “${written.slice(0, j + 1).join(" ")}”, not ahead. `,
-      cross: `“${written[j]}” asks ${all}`,
+      cross: `“${written[j]}” asks every word that was read. `,
     }[parts[id][0]];
   };
   const words = (id) => {

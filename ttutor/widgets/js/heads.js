@@ -68,7 +68,7 @@ const CSS = css`
   }
 `;
 
-const KEPT = ["layer", "head", "query", "on"];
+const KEPT = ["layer", "head", "query", "on", "tapped"];
 const GIVEN = ["names", "tokens", "key_tokens", "weights", "products", "layers", "note", "rest_name"];
 const DIRECTIONS = ["further back", "one place back", "at itself", "ahead"];
 const upper = (text) => text[0].toUpperCase() + text.slice(1);
@@ -214,7 +214,7 @@ function drawSum({ products, layer, query, on, rest_name: rest }, nameOf) {
 function render({ model, el }) {
   let over = {}; // what the mouse points at, in place of what is picked
   const read = (names) => Object.fromEntries(names.map((name) => [name, over[name] ?? model.get(name)]));
-  const initial = read(KEPT);
+  const initial = { ...read(KEPT), tapped: model.get("tapped") || [] };
   const set = (values) => setTraits(model, values);
   let state = read([...GIVEN, ...KEPT]);
   const nameOf = (head) => (state.names || [])[head] || `head ${head}`;
@@ -229,8 +229,11 @@ function render({ model, el }) {
     onReset: () => set(initial),
     css: CSS,
   });
+  // What was named once stays named, so that heads can be compared.
+  const named = () => [...(model.get("tapped") || []), model.get("head")];
+  const tap = (head) => set({ head, tapped: [...new Set([...named(), head])].sort((one, other) => one - other) });
   const heads = initial.on.map((_, head) =>
-    make("button", { class: "tt-button", type: "button", onclick: () => set({ head }) }),
+    make("button", { class: "tt-button", type: "button", onclick: () => tap(head) }),
   );
   const layer = select({
     label: "Layer",
@@ -277,7 +280,7 @@ function render({ model, el }) {
 
   const draw = () => {
     state = read([...GIVEN, ...KEPT]);
-    const picked = model.get("head");
+    const [picked, known] = [model.get("head"), named()];
     const keys = distinct(state.key_tokens);
     const finds = state.weights[state.layer].map((rows) => keys[mostOf(rows[state.query])]);
     heads.forEach((button, head) => {
@@ -286,8 +289,8 @@ function render({ model, el }) {
         button,
         thumbnail(state.weights[state.layer][head]),
         make("b", { text: nameOf(head) }),
-        make("div", { text: wanted && head !== picked ? "" : `→ ${finds[head]}` }),
-        wanted ? make("em", { text: head === picked ? ways[state.layer][head][0] : "?" }) : null,
+        make("div", { text: wanted && !known.includes(head) ? "" : `→ ${finds[head]}` }),
+        wanted ? make("em", { text: known.includes(head) ? ways[state.layer][head][0] : "?" }) : null,
       );
     });
     layer.set(state.layer);
@@ -299,7 +302,7 @@ function render({ model, el }) {
       `“${state.tokens[state.query]}” gives most to “${finds[state.head]}”, ${formatNumber(Math.max(...row))}; ` +
       `its row adds up to ${two(add(row))}.`;
     card.find(
-      wanted && state.head !== picked // the answer is for the one that is tapped
+      wanted && !known.includes(state.head) // the answer is for those that were tapped
         ? `${nameOf(state.head)}: ${found}`
         : way === wanted
           ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`

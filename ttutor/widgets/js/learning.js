@@ -85,7 +85,7 @@ const CSS = css`
 `;
 const ROW = 27;
 const NARROW = 560;
-const GIVEN = ["source", "target", "steps", "losses", "weights", "guesses", "chances", "written", "looked", "said"];
+const GIVEN = "source target steps losses weights guesses chances written looked said nouns".split(" ");
 /** A share in percent; what is not whole is never called 100. */
 const percent = (share) => `${share < 1 ? Math.min(Math.round(100 * share), 99) : 100}\u00a0%`;
 
@@ -267,15 +267,19 @@ function render({ model, el }) {
   return () => stops.forEach((end) => end());
 }
 
-/** How many nouns are found and how many said; between the two, a word of the sentence at which it looks in vain. */
+/** How many nouns are found and how many said; beside it, of the sentence, a noun at which it looks in vain, or what is still wrong. */
 function findingOf(given, stop) {
-  const { source, target, guesses, weights, looked, said } = given;
+  const { source, target, guesses, weights, looked, said, nouns } = given;
   const shares = `Over many sentences it looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}`;
-  if (looked[stop] < 0.4 || looked[stop] - said[stop] < 0.15)
-    return `${shares}: ${said[stop] > 0.5 ? "now it finds both" : `too early${unseen(given, stop)}`}.`;
-  const vain = target.map((word, i) => (guesses[stop][i] === word ? 0 : found(given, stop, i)));
+  const insteadOf = (i) => `says “${guesses[stop][i]}”, not “${target[i]}”`;
+  if (looked[stop] < 0.4 || looked[stop] - said[stop] < 0.15) {
+    if (said[stop] <= 0.5) return `${shares}: too early${unseen(given, stop)}.`;
+    const wrong = target.findIndex((word, i) => guesses[stop][i] !== word);
+    return `${shares}: most nouns are found and said. This sentence ${wrong < 0 ? "is right" : `still ${insteadOf(wrong)}`}.`;
+  }
+  const vain = target.map((word, i) => (guesses[stop][i] === word || !nouns.includes(i) ? 0 : found(given, stop, i)));
   const i = most(vain);
-  const here = `. In this one it looks at “${source[most(weights[stop][i])]}”, and says “${guesses[stop][i]}”, not “${target[i]}”`;
+  const here = `. In this one it looks at “${source[most(weights[stop][i])]}”, and ${insteadOf(i)}`;
   return `${shares}${vain[i] ? here : ""}. With nouns, first where to look, then what to say.`;
 }
 

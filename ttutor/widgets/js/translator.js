@@ -7,28 +7,24 @@ import { bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } 
 
 const CSS = css`
   .ask {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.5rem;
     margin: 0 0 0.75rem;
   }
   .ask input {
     font: inherit;
     color: inherit;
     background: transparent;
-    flex: 1 1 11rem;
-    min-width: 0;
+    width: 100%;
     min-height: 2.75rem;
     padding: 0 0.75rem;
     border: 1px solid var(--line);
     border-radius: 0.5rem;
   }
-  .ask label {
+  .examples label {
     position: absolute;
     clip-path: inset(50%);
   }
-  .ask select {
-    width: 7.2rem;
+  .examples select {
+    width: 6.4rem;
     contain: paint; /* or WebKit makes the page as wide as the longest example */
     min-height: 2.75rem;
   }
@@ -574,7 +570,7 @@ function render({ model, el, alone }) {
     options: [["", "Examples"], ...model.get("examples").map((text) => [text, text])],
     onChange: (text) => (text ? begin(text) : draw()),
   });
-  const form = make("form", { class: "ask", onsubmit: (event) => event.preventDefault() }, input, examples.node);
+  const form = make("form", { class: "ask", onsubmit: (event) => event.preventDefault() }, input);
   const strange = make("p", { class: "strange" });
 
   // ---- the two sentences
@@ -684,7 +680,8 @@ function render({ model, el, alone }) {
     beam: [hint("What a beam of four finds, and how probable it is:"), found],
   };
   card.stage.append(form, strange, stage);
-  card.controls.append(views.node);
+  examples.node.classList.add("examples");
+  card.controls.append(views.node, examples.node);
   card.controls.after(panel);
   card.more("About this model", make("p", { class: "tt-note", text: model.get("note") }));
 
