@@ -115,9 +115,9 @@ class LearningExplorer(Explorer):
         )
         french = {noun.in_french(plural) for noun in NOUNS for plural in (False, True)}
         nouns = [place for place, token in enumerate(words["target"]) if token in french]
-        series = {name: one[name] for name in ("weights", "chances", "written")}
+        series = {name: one[name] for name in ("weights", "chances", "written")} | {"nouns": nouns}
         shares = {"losses": stored["loss"], "looked": stored["looked"], "said": stored["said"]}
-        return cls(**words, steps=stored["step"], guesses=guesses, nouns=nouns, **series, **shares, stop=stop, note=note)
+        return cls(**words, steps=stored["step"], guesses=guesses, **series, **shares, stop=stop, note=note)
 
     def describe(self) -> str:
         return f"step {self.steps[self.stop]} of {self.steps[-1]}"

@@ -196,9 +196,9 @@ def answer_to(
 
     Returns:
         ``source``: the ids that were read; ``written``: for each token its id, its probability, and the most probable
-        ones; ``usual``: the ids of what it is compared with, which is the same beginning with all parts on, no
-        beginning where nothing is off, and in the view of a beam, which knows no beginning, none with the same parts off; ``tokens``: the texts of all these ids; ``weights``: of the chosen
-        part, layer and head; ``tree``: the ranked candidates of each step of the beam search, as in
+        ones; ``usual``: the ids of what it is compared with, the same beginning with all parts on, or no beginning
+        where nothing is off or a beam is shown, which knows none; ``tokens``: the texts of all these ids; ``weights``:
+        of the chosen part, layer and head; ``tree``: the ranked candidates of each step of the beam search, as in
         `ttutor.widgets.decoding.record_decoding`; ``strange``: words that the model never read; ``translation``,
         ``usual_translation``: the texts.
     """
