@@ -417,6 +417,16 @@ def test_the_stage_keeps_its_height_and_the_finding_waits_for_the_reader(show: S
 
 
 @in_browser
+def test_the_map_is_a_step_like_the_others_under_one_question_and_nearly_as_tall(show: Show) -> None:
+    page = show(specimen(), width=780)
+    card, question = page.locator("section.tt"), page.locator(".tt-question")
+    before = question.inner_text(), card.bounding_box()["height"]
+    step_to(page, "All")
+    assert question.inner_text() == before[0]
+    assert card.bounding_box()["height"] - before[1] < 75  # the row of its own controls, and a line of the caption
+
+
+@in_browser
 def test_the_finding_says_that_the_arrows_agree_only_where_they_do(show: Show) -> None:
     page = show(specimen())
     assert "points where that word’s key points" in finding(page)

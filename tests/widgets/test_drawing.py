@@ -112,3 +112,14 @@ def test_what_plays_stops_at_its_end_and_at_the_readers_hand(show: Show) -> None
     press(page, "Reset")
     expect(play).to_have_count(1)
     expect(tile).to_have_value("1")
+
+
+@in_browser
+@pytest.mark.parametrize("make", [WavesExplorer, ScheduleExplorer])
+def test_a_click_on_an_empty_place_of_a_drawing_leaves_no_focus_there(show: Show, make: Callable[[], Explorer]) -> None:
+    page = show(make())
+    picture = page.locator(".tt-picture > svg")
+    box = picture.bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] - 3)
+    page.keyboard.press("Shift")  # a key shows the ring of what has the focus
+    assert not picture.evaluate("e => e.matches(':focus')")

@@ -275,6 +275,8 @@ def test_the_keyboard_reaches_every_control_and_leaves_again(name: str, show: Sh
             break
     assert page.evaluate("document.activeElement.id") == "after", "Tab never leaves the figure"
     assert page.evaluate("window.reached.size"), "nothing in the figure can be focused"
+    focused = "[...window.reached].filter((e) => e.tagName === 'svg' && e.getAttribute('role') === 'group').length"
+    assert page.evaluate(focused) == 0, "a drawing is a stop though no key does anything there"
     missed = page.locator(".explorer").evaluate(
         f"""place => [...place.firstElementChild.shadowRoot.querySelectorAll({CONTROLS!r})].filter(
           (e) => e.type !== 'radio' && e.checkVisibility() && e.tabIndex >= 0 && !window.reached.has(e)

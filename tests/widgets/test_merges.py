@@ -103,3 +103,19 @@ def test_it_says_how_many_of_the_learned_merges_occur_in_the_text(show: Show) ->
     page.get_by_label("Your text").fill("cat")
     assert page.get_by_label("Merges", exact=True).get_attribute("max") != n_here
     assert f"Of {len(made.merges)} learned merges" in page.locator(".tt-card > .tt-note").inner_text()
+
+
+@in_browser
+def test_a_text_in_which_nothing_joins_says_so_and_offers_no_slider(show: Show) -> None:
+    made = MergesExplorer("QXZ")
+    assert made.occurring == []
+    page = show(made)
+    slider, own = page.get_by_label("Merges", exact=True), page.get_by_label("Your text", exact=True)
+    assert slider.is_disabled()
+    assert "each character stays a token" in page.locator(".tt-found").inner_text()
+    own.fill("the light")
+    assert slider.is_enabled()
+    assert "Each character is a token of its own." in page.locator(".tt-found").inner_text()
+    slide(page, "Merges", "End")
+    n_tokens = len(MergesExplorer("the light", step=99).tokens)
+    assert f"{n_tokens} tokens for 9 characters: what is common" in page.locator(".tt-found").inner_text()

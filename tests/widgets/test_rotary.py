@@ -60,12 +60,18 @@ def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: 
     own = np.degrees(np.arctan2(query[1], query[0]) - np.arctan2(key[1], key[0]))
     added = np.degrees(3 * [1, 0.1, 0.01][made.pair])
     shown = [f"{value:.0f}°".replace("-", "−") for value in (own, added, own + added)]
-    begins = f"At one place the query stands {shown[0]} from the key. 3 words after add {shown[1]}: {shown[2]}"
+    begins = (
+        f"At one place the query's arrow is {shown[0]} ahead of the key's. 3 words after add {shown[1]}: {shown[2]}"
+    )
     assert found.replace("\xa0", " ").startswith(begins)
     slide(page, "Move both", "ArrowLeft")
     assert page.locator(".tt-found").inner_text() == found
     slide(page, "Move both", "Home")  # neither leaves the sentence
     assert places(page) == ["0", "3"]
+    slide(page, "Move both", "ArrowRight")  # every step of the control moves both
+    assert places(page) == ["1", "4"]
+    assert page.locator('[data-key="name"]').text_content() == f"score {made.score:.2f}".replace("-", "\u2212")
+    slide(page, "Move both", "ArrowLeft")
     page.locator('[data-key="query_position"]').press("ArrowRight")
     assert score(page) == pytest.approx(made.score_at(4, 0), abs=1e-6)
     page.get_by_label("6°", exact=True).check()

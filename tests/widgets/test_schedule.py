@@ -41,3 +41,26 @@ def test_each_handle_moves_alone_and_the_finding_gives_the_losses_at_the_end(sho
         slide(page, "Peak", "ArrowRight")
     slide(page, "Warm-up", "ArrowRight")
     assert "without a warm-up (dashed)" in page.locator(".tt-found").inner_text()
+
+
+@in_browser
+def test_the_verdict_on_each_peak_is_that_of_the_trainings(show: Show) -> None:
+    made = ScheduleExplorer(peak=0.001)
+    page = show(made)
+    found = page.locator(".tt-found")
+
+    def learn(peak: float, warmup: int) -> bool:
+        (run,) = (run for run in made.runs if (run["peak"], run["warmup"]) == (peak, warmup))
+        return all(losses[-1] < made.guessing - 1 for losses in run["losses"])
+
+    verdicts = []
+    for peak in (0.001, 0.003, 0.01):
+        slide(page, "Warm-up", "Home")
+        assert "needs" not in found.inner_text()
+        slide(page, "Warm-up", "End")
+        saved = any(learn(peak, warmup) for warmup in (30, 100))
+        verdicts.append(f"needs {'no' if learn(peak, 1) else 'a'} warm-up." if saved else "No warm-up tried here saves")
+        assert verdicts[-1] in found.inner_text()
+        slide(page, "Peak", "ArrowRight")
+    assert len(set(verdicts)) == 3
+    assert page.locator("circle.place").count() == len(made.runs)

@@ -170,3 +170,59 @@ def test_a_text_that_is_longer_than_the_models_positions_is_said_to_be_a_calcula
     page.mouse.up()
     assert "GPT-2 small ends at 1\u202f024 positions: a longer text is a calculation only" in found.inner_text()
     assert "131\u202f072 words" in found.inner_text()
+
+
+def half_of(name: str) -> int:
+    """The shortest text of which at least half the work grows with its square."""
+    (facts,) = (one for one in SizesExplorer(name).models if one["name"] == name)
+    rows = facts["growth"][0]
+
+    def reaches(n: int) -> bool:
+        work = [c + b * n + a * n * n for c, b, a in rows]
+        return 2 * sum(cost for cost, (_, _, a) in zip(work, rows, strict=True) if a) >= sum(work)
+
+    return next(n for n in range(1, 131_073) if reaches(n))
+
+
+@in_browser
+def test_the_ball_can_stand_where_purple_is_half_in_every_model_and_it_is_said(show: Show) -> None:
+    page = show(SizesExplorer(n_tokens=16))
+    ball, found = page.locator(".knob.pull"), page.locator(".tt-found")
+    for name in PRESETS:
+        half = half_of(name)
+        page.get_by_label("Model", exact=True).select_option(name)
+        while int(ball.get_attribute("aria-valuenow") or 0) > half:
+            ball.press("ArrowLeft")
+        while (at := int(ball.get_attribute("aria-valuenow") or 0)) < half:
+            ball.press("ArrowRight")
+        assert at == half, name
+        words = "patches" if name == "ViT-B/16" else "words"
+        length = f"{half:,}".replace(",", "\u202f")
+        assert f"Here purple is half of the work, at {length} {words}: " in found.inner_text()
+    page.get_by_label("Model", exact=True).select_option("BERT-base")
+    assert "Here purple is half" not in found.inner_text()
+
+
+@in_browser
+def test_what_is_said_of_an_image_speaks_of_patches_and_of_no_text(show: Show) -> None:
+    page = show(SizesExplorer("ViT-B/16", n_tokens=4096))
+    page.locator("summary").click()
+    page.locator(".knob.pull").press("ArrowRight")
+    said = page.locator("section.tt").inner_text() + (page.locator(".knob.pull").get_attribute("aria-label") or "")
+    assert "a larger image is a calculation only" in said
+    assert not re.search(r"patchs|\btext|long", said)
+
+
+@in_browser
+@pytest.mark.parametrize("width", [900, 390, 360])
+def test_names_of_parts_are_clear_of_the_ball(show: Show, width: int) -> None:
+    page = show(specimen(), width=width)
+    ball = page.locator(".knob.pull")
+    overlap = """(all, ball) => { const b = ball.getBoundingClientRect(); return all.filter((e) => {
+        const r = e.getBoundingClientRect();
+        return r.right > b.left && r.left < b.right && r.bottom > b.top && r.top < b.bottom; }).length; }"""
+    for _ in range(8):
+        names = page.locator(".part-name")
+        assert names.count() >= 3
+        assert names.evaluate_all(overlap, ball.element_handle()) == 0
+        ball.press("ArrowRight")

@@ -101,6 +101,8 @@ def test_where_the_width_is_small_the_finding_says_that_the_sides_look_alike(sho
     assert "the same, 15\u00a0% each, because √d is 1." in page.locator(".tt-found").inner_text()
     slide(page, "Width d", *["ArrowRight"] * 8)
     assert "nearly alike" in page.locator(".tt-found").inner_text()
+    page.get_by_text("Other keys").click()  # moves the shares, not the meter: that is said where it stands
+    assert page.locator('[data-key="draws"]').text_content() == "mean of 200 draws"
 
 
 @in_browser

@@ -46,12 +46,15 @@ def width(page: Page, key: str) -> float:
 @in_browser
 def test_the_sum_on_screen_is_pythons_and_only_one_tile_exists(show: Show) -> None:
     page = show(TilesExplorer(step=0))
+    held = page.locator('[data-key="held"]')
+    assert held.text_content() == "held: 0 of 16 numbers"
     for step in range(1, N_STEPS + 1):
         slide(page, "Tile", "ArrowRight")
         assert numbers(page, "rect") == pytest.approx([TilesExplorer(step=step).running()[1]])
         assert page.locator("[data-key^=bar].power").count() == 4
         assert page.locator("[data-key^=bar].gone").count() == 4 * (step - 1)
         assert page.locator("[data-key^=score]").count() == 4
+        assert held.text_content() == "held: 4 + 2 of 16 numbers"
 
 
 @in_browser

@@ -14,7 +14,7 @@ from tests.widgets.conftest import Show
 from tests.widgets.figure import in_browser, numbers
 from ttutor.positions import sinusoidal_encoding
 from ttutor.widgets import WavesExplorer
-from ttutor.widgets.positions import READS
+from ttutor.widgets.positions import HANDS, PAIRS
 
 
 def specimen() -> WavesExplorer:
@@ -33,7 +33,7 @@ def test_the_fastest_hand_is_ambiguous_the_slowest_tells_little_and_all_are_exac
 
 
 @in_browser
-@pytest.mark.parametrize("reads", READS)
+@pytest.mark.parametrize("reads", PAIRS)
 def test_the_marks_are_pythons_wherever_the_line_is(show: Show, reads: str) -> None:
     for position in (20, 0, 63):
         page = show(WavesExplorer(position, reads))
@@ -54,6 +54,31 @@ def test_a_second_line_shows_which_clocks_tell_two_places_apart(show: Show) -> N
     assert both[0] != both[1]
     page.get_by_text("Reset", exact=True).click()
     assert int(line.get_attribute("aria-valuenow") or 0) < 16
+
+
+@in_browser
+def test_a_clock_that_is_tapped_is_the_framed_one_and_its_column_is_read(show: Show) -> None:
+    page = show(WavesExplorer(10))
+    assert_right(page, 10, 0)  # what is read at first is the framed clock's, too
+    assert page.locator(".dial.read").count() == 1
+    for i, pair in reversed(list(enumerate(HANDS))):
+        page.locator(f'[data-key="dial{i}"]').click()
+        (name,) = (name for name, pairs in PAIRS.items() if pairs == [pair])
+        assert page.locator(".dial.read").get_attribute("data-key") == f"dial{i}"
+        assert numbers(page, "rect").tolist() == WavesExplorer(10, name).candidates
+        page.mouse.move(1, 1)
+        assert_right(page, 10, 2 * pair)
+        assert page.locator(":checked").count() == (pair in (0, 8, 31))
+
+
+@in_browser
+def test_one_colour_stands_for_the_line_alone(show: Show) -> None:
+    page = show(WavesExplorer(10))
+    colour = "(e, name) => getComputedStyle(e)[name]"
+    line, frame = (page.locator(at).first.evaluate(colour, "stroke") for at in ("[data-key=reading0]", ".dial.read"))
+    assert line == page.locator("[data-key=hand0]").evaluate(colour, "stroke") != frame
+    assert frame == page.locator("[data-key=columns]").evaluate(colour, "stroke")
+    assert frame == page.locator(".alike").first.evaluate(colour, "fill")
 
 
 @in_browser

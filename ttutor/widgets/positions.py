@@ -18,6 +18,14 @@ HANDS = (0, 4, 8, 12, 16, 20, 24, 31)
 """The pairs of features that are drawn as the hands of clocks."""
 MIDDLE = 8
 """The fastest hand that goes round no more than once in 64 positions."""
+PAIRS = {
+    "fast": [0],
+    "middle": [MIDDLE],
+    "slow": [HANDS[-1]],
+    "all": list(range(D_MODEL // 2)),
+    **{f"pair {pair}": [pair] for pair in HANDS if pair not in (0, MIDDLE, HANDS[-1])},
+}
+"""Which pairs of features are read, by name: the choices, and each other clock alone."""
 TOLERANCE = 0.3
 """Hands look alike when their tips are closer than this."""
 D_ROTARY = 8
@@ -36,8 +44,8 @@ class WavesExplorer(Explorer):
     Args:
         position: where the line is, from 0 to 63; between two positions, too.
         reads: which hands look for their like: the ``fast`` one, the ``middle`` one that just does not come round
-            again, the ``slow`` one, or ``all``.
-        feature: the column whose cell is read, from 0 to 63.
+            again, the ``slow`` one, ``all``, or that of another clock, such as ``"pair 4"``.
+        feature: the column whose cell is read, from 0 to 63; that of the first hand that is read when left out.
         shown: how many positions are shown, from 8 to 64.
 
     >>> explorer = WavesExplorer(position=10, reads="fast")
@@ -51,14 +59,15 @@ class WavesExplorer(Explorer):
     _title = "Waves"
 
     position = t.Float(10.0, min=0, max=N_POSITIONS - 1).tag(sync=True)
-    feature = t.Int(8, min=0, max=D_MODEL - 1).tag(sync=True)
-    reads = t.Enum(READS, "fast").tag(sync=True)
+    feature = t.Int(0, min=0, max=D_MODEL - 1).tag(sync=True)
+    reads = t.Enum(tuple(PAIRS), "fast").tag(sync=True)
     shown = t.Int(N_POSITIONS, min=8, max=N_POSITIONS).tag(sync=True)
 
     def __init__(
-        self, position: float | int = 10, reads: str = "fast", *, feature: int = 8, shown: int = N_POSITIONS
+        self, position: float | int = 10, reads: str = "fast", *, feature: int | None = None, shown: int = N_POSITIONS
     ) -> None:
-        super().__init__(position=float(position), reads=reads, feature=feature, shown=shown)
+        column = 2 * PAIRS.get(reads, [0])[0] if feature is None else feature
+        super().__init__(position=float(position), reads=reads, feature=column, shown=shown)
 
     @property
     def value(self) -> float:
@@ -79,7 +88,7 @@ class WavesExplorer(Explorer):
         """The same for other hands."""
         encoding = sinusoidal_encoding(self.shown, D_MODEL).double()
         hands = rearrange(encoding, "positions (pairs two) -> positions pairs two", two=2)
-        read = {"fast": [0], "middle": [MIDDLE], "slow": [HANDS[-1]], "all": list(range(D_MODEL // 2))}[reads]
+        read = PAIRS[reads]
         apart = (hands[:, read] - hands[round(self.position), read]).norm(dim=-1).amax(dim=-1)
         return (apart < TOLERANCE).nonzero().flatten().tolist()
 

@@ -35,7 +35,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "ALiBi",
     question: "How far back does each head hear?",
-    invite: `Guess, then drag: which head is the first that lets “${tokens[final]}” hear “${tokens[mark]}”?`,
+    invite: `Drag the head: which is the first that lets “${tokens[final]}” hear “${tokens[mark]}”?`,
     onReset: () => setTraits(model, initial),
     css: CSS,
   });

@@ -149,6 +149,7 @@ const ALL = 5;
 const SHOWN = 16; // bars beside the map
 const CHANGES = ["selected", "asked", "pulled", "step", "temperature", "scaled", "causal"];
 const sum = (list) => list.reduce((total, value) => total + value, 0);
+const QUESTION = "How does a word decide where to look?";
 const dot = (one, other) => sum(one.map((value, i) => value * other[i]));
 /** The cosine of the angle between two arrows. */
 const alike = (one, other) => dot(one, other) / (Math.hypot(...one) * Math.hypot(...other) || 1);
@@ -404,7 +405,7 @@ function strip(numbers, { left, right, floor }, { tokens, step }) {
 }
 
 /** The plane of two features: the keys, the query among them, and at the end the values as a chain. */
-function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
+function plane(numbers, { at, unit, reach, left, middle: [x, y] }, state, pull) {
   const { step, asked, query, tokens, features, largest, open } = state;
   const shown = 1 - numbers.blended;
   const alone = step === ALL;
@@ -436,7 +437,11 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
     ...(alone ? [] : features).map((name, i) =>
       i
         ? ["up", "text", { x, y: y - reach - 16, text: `${name} ↑` }]
-        : ["right", "text", { x: x + reach + 24, y: y + 34, "text-anchor": "end", text: `${name} →` }],
+        : [
+            "right",
+            "text", // beyond the ball's reach, where nothing stands beside the plane
+            { x: x + reach + (left ? 24 : 12), y: y + 34, "text-anchor": left ? "end" : "start", text: `${name} →` },
+          ],
     ),
     step === 1 && ["shadow", "path", { class: "shadow", d: `M${x} ${y}L${foot.join(" ")}` }],
     step === 1 && [
@@ -565,7 +570,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "A sentence, one word’s query among the keys, and the shares of its attention",
-    height: (width) => (state.step === ALL ? (width < 160 ? 110 : 250) : width < 520 ? 400 : 340),
+    height: (width) => (state.step === ALL ? (width < 160 ? 110 : 170) : width < 520 ? 400 : 340),
     draw: (numbers, width, height) => {
       const place = layoutOf(width, height, numbers, state);
       const arrows = plane(numbers, place, state, pull);
@@ -609,6 +614,7 @@ function render({ model, el }) {
       rows,
       columns,
       corner: ["keys →", "queries ↓"],
+      side: hasSteps && columns.length <= 8 ? "2.2rem" : undefined, // as tall as the other steps
       onSelect: (...cell) => set(cellOf(...cell)),
       onPreview: (...cell) => point(cell.length && cellOf(...cell)),
     });
@@ -634,9 +640,12 @@ function render({ model, el }) {
     }
     card.ask(
       ...(all
-        ? ["Who attends to whom?", "Tap a word on the left. Then make it colder, until it looks nowhere else."]
+        ? [
+            hasSteps ? QUESTION : "Who attends to whom?",
+            "Tap a word on the left. Then make it colder, until it looks nowhere else.",
+          ]
         : [
-            "How does a word decide where to look?",
+            QUESTION,
             drawable
               ? "Pull the blue arrow, the word’s question, onto another arrow: where does it look now?"
               : "Tap another word: it asks its own question. Then go through the steps.",

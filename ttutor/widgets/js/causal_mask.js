@@ -14,6 +14,9 @@ const CSS = css`
     --digits: 0.75rem;
     --cell: clamp(1.75rem, calc((50cqw - 8rem) / var(--columns)), 2.9rem) !important;
   }
+  .views > :only-child {
+    margin-inline: auto;
+  }
   .views th[scope="row"] {
     min-width: 4.5rem; /* a sign will stand behind the name */
   }

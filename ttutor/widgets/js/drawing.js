@@ -350,7 +350,8 @@ export function stage({ label, height, draw, role = "group" }) {
     if (!buttons.includes(stop)) stop = buttons[0];
     for (const one of buttons) one.setAttribute("tabindex", one === stop ? 0 : -1);
   };
-  picture.addEventListener("focusin", ({ target }) => {
+  // Not on the svg itself: browsers give the focus to an svg that listens for it.
+  node.addEventListener("focusin", ({ target }) => {
     if (target.getAttribute("role") !== "button") return;
     stop?.setAttribute("tabindex", -1);
     (stop = target).setAttribute("tabindex", 0);

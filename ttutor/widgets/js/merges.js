@@ -169,6 +169,7 @@ function render({ model, el }) {
   const draw = () => {
     read();
     merges.input.max = steps.length - 1;
+    merges.input.disabled = steps.length === 1;
     merges.set(at);
     if (own.value !== get("text")) own.value = get("text");
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
@@ -179,9 +180,11 @@ function render({ model, el }) {
     card.find(
       pair
         ? at === steps.length - 1
-          ? `${tokens.length} tokens for ${[...get("text")].length} characters, because what was rare or unseen in training stays in pieces${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
+          ? `${tokens.length} tokens for ${[...get("text")].length} characters: what is common in the training text has joined, and what is rare there stays in pieces${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
           : `${visible(pair[0])} and ${visible(pair[1])} join, because they stood together ${times === 1 ? "once" : `${times} times`} in the training text.`
-        : "Each character is a token of its own.",
+        : steps.length > 1
+          ? "Each character is a token of its own."
+          : "No two neighbours here stood together often enough in the training text: each character stays a token.",
     );
   };
   const stops = [

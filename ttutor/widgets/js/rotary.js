@@ -159,7 +159,11 @@ function render({ model, el }) {
       ],
       ...points(1).map((at, i) => dot(`at${i}`, at, 2.5)),
       dot("score", apart, 8, { "data-value": (most * scoreAt(stateOf(), gap())).toFixed(9) }),
-      ["name", "text", { x: left, y: y - radius + 4, text: "score" }],
+      [
+        "name",
+        "text",
+        { x: left, y: y - radius + 4, text: `score ${formatNumber(most * scoreAt(stateOf(), gap()), 2)}` },
+      ],
       [
         "apart",
         "text",
@@ -186,10 +190,7 @@ function render({ model, el }) {
     max: last,
     step: 1,
     format: String,
-    onInput: (to) => {
-      const low = Math.min(Math.max(to, Math.max(0, gap())), last + Math.min(0, gap()));
-      set({ query_position: low, key_position: low - gap() });
-    },
+    onInput: (to) => set({ query_position: to, key_position: to - gap() }),
   });
   const turn = choice({
     label: "Angle for each word",
@@ -200,6 +201,9 @@ function render({ model, el }) {
   card.controls.append(pair.node, turn.node);
   card.caption.textContent = "Blue: the query. Orange: the key. Curve: the score at every distance.";
   const show = () => {
+    // Both have to stay in the sentence.
+    [pair.input.min, pair.input.max] = [Math.max(0, gap()), last + Math.min(0, gap())];
+    pair.input.disabled = pair.input.min === pair.input.max;
     pair.set(get("query_position"));
     turn.set(get("pair"));
     picture.show(stateOf());
@@ -209,8 +213,8 @@ function render({ model, el }) {
     const own = Math.atan2(query[1], query[0]) - Math.atan2(key[1], key[0]);
     const [start, added, sum] = [own, gap() * angle, own + gap() * angle].map(degrees);
     card.find(
-      `At one place the query stands ${start} from the key. ${side()} ${gap() === 0 ? "adds" : "add"} ${added}: ${sum}` +
-        `${sum.replace("−", "") === wedge ? "" : `, which is ${wedge} apart`}. Move both: that stays, and the score, ` +
+      `At one place the query's arrow is ${start} ahead of the key's. ${side()} ${gap() === 0 ? "adds" : "add"} ${added}: ${sum}` +
+        `${sum.replace("−", "") === wedge ? "" : `, or ${wedge} the shorter way round`}. Move both: that and the score stay, ` +
         `because both turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
     );
   };

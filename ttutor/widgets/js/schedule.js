@@ -29,6 +29,10 @@ const CSS = css`
     stroke: var(--tt-page);
     stroke-width: 2;
   }
+  .place {
+    fill: var(--tt-page);
+    stroke: currentColor;
+  }
   .tt-picture .name {
     font-size: 0.9375rem;
     font-weight: 600;
@@ -48,8 +52,8 @@ const [LEAST, MOST] = [2, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
 
-function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing, peaks, pull }) {
-  const [left, right] = [44, width - 14];
+function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing, peaks, warmups, pull }) {
+  const [left, right] = [54, width - 14];
   const highest = Math.max(...peaks);
   const x = (step) => left + (step / steps) * (right - left);
   const y = (rate) => FLOOR - (rate / highest) * (FLOOR - TOP);
@@ -63,7 +67,7 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
     ]);
   const across = (key, at, text) => [
     [`line${key}`, "path", { class: "axis", d: `M${left} ${at}H${right}` }],
-    [`tick${key}`, "text", { x: left - 5, y: at + 4, "text-anchor": "end", text }],
+    [`tick${key}`, "text", { x: left - 14, y: at + 4, "text-anchor": "end", text }],
   ];
   return [
     ["name", "text", { class: "name", x: 4, y: 14, text: "learning rate" }],
@@ -81,6 +85,13 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
     ...losses.map((series, i) => [`loss-${i}`, "path", { class: "loss", d: fall(series) }]),
     ["without", "path", { class: "without", d: rises(1) }],
     ["rate", "path", { class: "rate", d: rises(warmup) }],
+    ...peaks.flatMap((one) =>
+      warmups.map((warm) => [
+        `place${one} ${warm}`,
+        "circle",
+        { class: "place", cx: x(warm > 1 ? warm : 0), cy: y(one), r: 4 },
+      ]),
+    ),
     [
       "peak",
       "circle",
@@ -111,7 +122,7 @@ function render({ model, el }) {
   const [peaks, warmups] = [values("peak"), values("warmup")];
   const run = (peak, warmup) => runs.find((one) => one.peak === peak && one.warmup === warmup);
   const given = {
-    ...{ steps, peaks, guessing: get("guessing") },
+    ...{ steps, peaks, warmups, guessing: get("guessing") },
     pull: (step, rate) => setTraits(model, { warmup: nearest(warmups, step), peak: nearest(peaks, rate) }),
   };
   const card = openCard(el, {
@@ -146,7 +157,7 @@ function render({ model, el }) {
     warmup.set(warmups.indexOf(shown.warmup));
     peak.set(peaks.indexOf(shown.peak));
     picture.show({ ...shown, without: without.losses });
-    card.find(findingOf(shown, without, given.guessing));
+    card.find(findingOf(shown, without, given.guessing) + verdictOf(shown, runs, given.guessing));
   };
   const stops = [onTraits(model, ["warmup", "peak"], draw), picture.close, card.close];
   draw();
@@ -159,11 +170,23 @@ const ends = ({ losses }) => {
   return `${last[0].toFixed(2)} to ${last.at(-1).toFixed(2)}`;
 };
 
+/** How many of a run's seeds end a nat below the loss of word frequencies. */
+const learned = ({ losses }, guessing) => losses.filter((series) => series.at(-1) < guessing - 1).length;
+
+/** Whether the peak that is shown needs a warm-up for all seeds to learn; of one that none saves it is said at the longest. */
+function verdictOf(run, runs, guessing) {
+  const all = (one) => learned(one, guessing) === one.losses.length;
+  const [bare, ...warm] = runs.filter((one) => one.peak === run.peak).sort((a, b) => a.warmup - b.warmup);
+  if (run === bare) return "";
+  if (all(bare)) return " This peak needs no warm-up.";
+  if (all(run)) return " This peak needs a warm-up.";
+  return run === warm.at(-1) && !warm.some(all) ? " No warm-up tried here saves this peak." : "";
+}
+
 /** How it ends, beside the same peak without a warm-up. */
 function findingOf(run, without, guessing) {
-  const learned = run.losses.filter((series) => series.at(-1) < guessing - 1).length;
-  const said = `At the end ${ends(run)} nats: ${learned} of ${run.losses.length} seeds are a nat better than word frequencies`;
-  return run === without ? `${said}.` : `${said}. The same peak without a warm-up (dashed): ${ends(without)}.`;
+  const said = `At the end ${ends(run)} nats: ${learned(run, guessing)} of ${run.losses.length} seeds are a nat better than word frequencies`;
+  return run === without ? `${said}.` : `${said}; without a warm-up (dashed) ${ends(without)}.`;
 }
 
 export default { render };

@@ -52,9 +52,12 @@ const CSS = css`
     overflow-wrap: anywhere;
     font-family: ui-monospace, Menlo, monospace;
   }
+  .tt-finding {
+    min-height: 4.4em;
+  }
   @container (max-width: 27rem) {
     .tt-finding {
-      min-height: 7.3em;
+      min-height: 8.7em;
     }
   }
 `;
@@ -82,11 +85,35 @@ function readState(model) {
     );
   const work = views[0].map(([, , growth]) => growth);
   const square = work.filter(([, , squares]) => squares);
-  return { ...facts, length, views, work, share: (at) => total(square, at) / total(work, at) };
+  const share = (at) => total(square, at) / total(work, at);
+  const [words, text, size] = facts.word === "patch" ? ["patches", "image", "large"] : ["words", "text", "long"];
+  const [more, most] = ["er", "est"].map((end) => size.replace(/e?$/, end) + ` ${text}`);
+  return { ...facts, length, views, work, share, words, text, size, more, most, half: halfOf(share) };
 }
 
+/** The length at which half of the work grows with the square; none where even the longest text stays below. */
+function halfOf(share) {
+  let [low, high] = [1, LENGTHS.at(-1)];
+  if (share(high) < 0.5) return null;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (share(middle) < 0.5) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+const nearest = (list, doubled) =>
+  list.reduce((best, one) => (Math.abs(doublings(one) - doubled) < Math.abs(doublings(best) - doubled) ? one : best));
+
+/** Where the ball can stand: the length of half takes the place of the one that is nearest to it. */
+const stopsOf = ({ half }) => {
+  const replaced = half && nearest(LENGTHS, doublings(half));
+  return LENGTHS.map((length) => (length === replaced ? half : length));
+};
+
 /** The parts one above the other, what grows with the square lowest. */
-function drawShares({ at, share, tops }, width, height, { views, longest, length, word, drag }) {
+function drawShares({ at, share, tops }, width, height, { views, longest, length, words, text, size, drag }) {
   const [left, right, top, floor] = [46, width - 10, 24, height - 24];
   const x = (doubled) => left + (Math.min(Math.max(doubled, 0), STEPS) / STEPS) * (right - left);
   const y = (part) => floor - part * (floor - top);
@@ -101,12 +128,24 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
       d: `M${[...line(tops[i]), ...line(LENGTHS.map((_, k) => below(i, k))).reverse()].join("L")}Z`,
     },
   ]);
-  const names = views[0].map(([name, , growth], i) => {
-    const k = growth[2] ? LENGTHS.length - 4 : 3;
-    const room = (tops[i][k] - below(i, k)) * (floor - top) > 18;
-    const place = growth[2] ? { x: right - 10, "text-anchor": "end" } : { x: left + 10 };
-    return [`name ${name}`, "text", { ...place, y: y((tops[i][k] + below(i, k)) / 2) + 5, text: room ? name : "" }];
-  });
+  // A name stands where its part has room for the whole of it, in one line or word by word, clear of the ball.
+  const fit = (lines, i, atEnd) => {
+    const [wide, tall] = [6.8 * Math.max(...lines.map((line) => line.length)), 17 * lines.length];
+    const from = atEnd ? right - 10 - wide : left + 10;
+    const ends = [from, from + wide].map((to) => Math.round(((to - left) / (right - left)) * (LENGTHS.length - 1)));
+    const [upper, lower] = [Math.min(...ends.map((k) => tops[i][k])), Math.max(...ends.map((k) => below(i, k)))];
+    const middle = y((upper + lower) / 2);
+    const aside = Math.abs(x(at) - from - wide / 2) > wide / 2 + 14 || Math.abs(y(share) - middle) > tall / 2 + 12;
+    if (!aside || y(lower) - y(upper) < tall) return null;
+    return lines.map((text, row) => ({ x: from, y: middle + 5 + 17 * (row - (lines.length - 1) / 2), text }));
+  };
+  const names = views[0].flatMap(([name, , growth], i) =>
+    ([[name], name.split(" ")].map((lines) => fit(lines, i, growth[2])).find(Boolean) || []).map((line, row) => [
+      `name ${name} ${row}`,
+      "text",
+      { class: "part-name", ...line },
+    ]),
+  );
   const rule = (key, d) => [key, "path", { class: "rule", d }];
   const end = longest && x(doublings(longest));
   return [
@@ -117,14 +156,14 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
       "text",
       { x: left - 6, y: y(part) + 4, "text-anchor": "end", text: `${100 * part}\u00a0%` },
     ]),
-    ...[16, 256, 4096, 65_536].map((count, i) => [
+    ...(width < 400 ? [16, 4096, 65_536] : [16, 256, 4096, 65_536]).map((count, i) => [
       `length${count}`,
       "text",
       {
         x: x(doublings(count)),
         y: floor + 18,
         "text-anchor": i ? "middle" : "start",
-        text: formatCount(count) + (i ? "" : ` ${word}s`),
+        text: formatCount(count) + (i ? "" : ` ${words}`),
       },
     ]),
     rule("half", `M${left} ${y(0.5)}H${right}`),
@@ -138,7 +177,7 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
         y: 13,
         "text-anchor": "middle",
         "font-weight": 600,
-        text: `${formatCount(length)} ${word}s`,
+        text: `${formatCount(length)} ${words}`,
       },
     ],
     [
@@ -150,9 +189,9 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
         cy: y(share),
         r: 11,
         "data-value": share.toFixed(9),
-        "aria-label": "length of the text",
+        "aria-label": `how ${size} the ${text} is`,
         "aria-valuenow": length,
-        "aria-valuetext": `${formatCount(length)} ${word}s`,
+        "aria-valuetext": `${formatCount(length)} ${words}`,
         stride: (right - left) / (LENGTHS.length - 1),
         pull: (to) => drag(((to - left) / (right - left)) * STEPS),
       },
@@ -163,25 +202,28 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
 const percent = (share) => `${formatNumber(100 * share, share < 0.0995 ? 1 : 0)}\u00a0%`;
 
 /** What comparing all with all takes of the work now, and at twice the length. */
-function findingOf({ name, length, share, work, word, longest }) {
+function findingOf({ name, length, share, work, word, words, more, longest, half }) {
   const times = formatNumber(total(work, 2 * length) / total(work, length), 1);
   return (
-    `With ${formatCount(length)} ${word}s purple is ${percent(share(length))} of the work: each ${word} meets each ${word}. ` +
-    `Twice as many ${word}s take ${times} times the work, and purple is ${percent(share(2 * length))} of it.` +
+    (length === half
+      ? `Here purple is half of the work, at ${formatCount(length)} ${words}: `
+      : `With ${formatCount(length)} ${words} purple is ${percent(share(length))} of the work: `) +
+    `each ${word} meets each ${word}. ` +
+    `Twice as many ${words} take ${times} times the work, and purple is ${percent(share(2 * length))} of it.` +
     (longest && length > longest
-      ? ` But ${name} ends at ${formatCount(longest)} positions: a longer text is a calculation only.`
+      ? ` But ${name} ends at ${formatCount(longest)} positions: a ${more} is a calculation only.`
       : "")
   );
 }
 
 /** All costs at this length and at twice that, each part with its formula. */
-function tableOf({ views, length, word }) {
+function tableOf({ views, length, words }) {
   const cells = (growth, unit) =>
     [length, 2 * length].map((at) =>
       make("td", { "data-value": total(growth, at), text: formatSize(total(growth, at), unit) }),
     );
   const line = (name, words, ...rest) => make("tr", { class: name }, make("th", { scope: "row" }, ...words), ...rest);
-  const head = [length, 2 * length].map((at) => make("th", { scope: "col", text: `${formatCount(at)} ${word}s` }));
+  const head = [length, 2 * length].map((at) => make("th", { scope: "col", text: `${formatCount(at)} ${words}` }));
   return [
     make("thead", {}, make("tr", {}, make("td"), ...head)),
     ...VIEWS.map(([name, unit], i) =>
@@ -211,15 +253,11 @@ function render({ model, el }) {
   ];
   const card = openCard(el, {
     label: "Sizes",
-    question: "What does a longer text cost?",
-    invite: "Drag the ball to where purple is half of the work. How long is the text there?",
     onReset: () => set(start),
     css: CSS,
   });
   let state = readState(model);
-  const far = (doubled) => (length) => Math.abs(doublings(length) - doubled);
-  const drag = (doubled) =>
-    set({ n_tokens: LENGTHS.reduce((best, one) => (far(doubled)(one) < far(doubled)(best) ? one : best)) });
+  const drag = (doubled) => set({ n_tokens: nearest(stopsOf(state), doubled) });
   const picture = stage({
     label: "The share of each part in a forward pass, by the length of the text",
     height: (width) => Math.min(320, 130 + 0.4 * width),
@@ -238,16 +276,22 @@ function render({ model, el }) {
 
   const draw = () => {
     state = readState(model);
-    const { length, work, share } = state;
+    const { length, work, share, text, size, more, most, half } = state;
+    card.ask(
+      `What does a ${more} cost?`,
+      half
+        ? `Drag the ball to where purple is half of the work. How ${size} is the ${text} there?`
+        : `Drag the ball to a ${more}: what becomes of purple?`,
+    );
     models.set(state.name);
     const tops = work.map((_, i) => LENGTHS.map((at) => total(work.slice(0, i + 1), at) / total(work, at)));
     picture.show({ at: doublings(length), share: share(length), tops });
     card.find(findingOf(state));
     card.caption.textContent = state.longest
-      ? "Dashed: half of the work, and the longest text of this model."
+      ? `Dashed: half of the work, and the ${most} of this model.`
       : "Dashed: half of the work.";
     refill(table, ...tableOf(state));
-    sizes.textContent = `One text, each number in ${model.get("precision")}. ${state.sizes.map(([name, size]) => `${name} = ${formatCount(size)}`).join(", ")}.`;
+    sizes.textContent = `One ${text}, each number in ${model.get("precision")}. ${state.sizes.map(([name, size]) => `${name} = ${formatCount(size)}`).join(", ")}.`;
   };
   const stops = [onTraits(model, ["model", "n_tokens"], draw), picture.close, card.close];
   draw();

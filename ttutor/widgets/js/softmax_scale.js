@@ -195,12 +195,13 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "Scores of eight keys by the width of the head, raw and scaled, and their softmax",
-    height: 358,
+    height: 380,
     draw: (_, width) => [
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
       ["shares", "text", { class: "name", x: 26, y: 172, text: "how the attention is shared out" }],
       ["left", "text", { class: "name", x: 26, y: 333, text: "what a mistake still teaches" }],
+      ["draws", "text", { x: 26, y: 373, text: "mean of 200 draws" }],
     ],
   });
   const width = slider({
@@ -219,7 +220,7 @@ function render({ model, el }) {
   const share = GOAL / MOST;
   width.input.style.background = `linear-gradient(var(--tt-weights-line) 0 0) calc(${share} * (100% - 20px) + 8px) / 4px no-repeat`;
   card.caption.textContent =
-    "Eight random keys; the thick line leads. Grey: twice the expected spread. Meter: how far a mistake still moves the shares, mean of 200 draws.";
+    "Eight random keys; the thick line leads. Grey: twice the expected spread. Meter: how far a mistake still moves the shares.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));

@@ -111,7 +111,12 @@ function drawRow({ tile, top, come, added }, width, { scores, step, most }) {
     [
       "held",
       "text",
-      { x: width, y: SUM - 12, "text-anchor": "end", text: `held: ${TILE} + 2 of ${scores.length} numbers` },
+      {
+        x: width,
+        y: SUM - 12,
+        "text-anchor": "end",
+        text: `held: ${step ? `${TILE} + 2` : 0} of ${scores.length} numbers`,
+      },
     ],
     ["mark", "path", { class: "mark", d: `M${2 + wide(running(scores, scores.length).sum)} ${SUM - 5}v38` }],
   ];

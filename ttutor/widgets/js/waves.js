@@ -25,7 +25,7 @@ const CSS = css`
     stroke-width: 2;
   }
   .alike {
-    fill: var(--tt-key-line);
+    fill: currentColor;
   }
   .dial,
   .hand,
@@ -36,9 +36,16 @@ const CSS = css`
   }
   .hand,
   .read {
-    stroke: var(--tt-key-line);
     stroke-opacity: 1;
     stroke-width: 3;
+    pointer-events: none;
+  }
+  .dial {
+    pointer-events: all;
+  }
+  .hand,
+  .line {
+    stroke: var(--tt-key-line);
   }
   .second {
     stroke: var(--tt-query-line);
@@ -52,7 +59,15 @@ const CSS = css`
 `;
 const SIZE = 64;
 const HANDS = [0, 4, 8, 12, 16, 20, 24, 31];
-const READS = { fast: [0], middle: [8], slow: [31], all: Array.from({ length: 32 }, (_, i) => i) };
+const READS = {
+  fast: [0],
+  middle: [8],
+  slow: [31],
+  all: Array.from({ length: 32 }, (_, i) => i),
+  ...Object.fromEntries(HANDS.map((pair) => [`pair ${pair}`, [pair]])),
+};
+/** What is read when one pair is: the name of the choice, where it has one. */
+const alone = (pair) => Object.keys(READS).find((name) => String(READS[name]) === String(pair));
 const NAMES = { fast: "Fastest hand", middle: "Middle", slow: "Slowest", all: "All" };
 const LINES = ["", "second"];
 const TOLERANCE = 0.3; // between two tips of a hand of length 1: an angle of 17 degrees
@@ -93,14 +108,25 @@ const lookAlike = (here, reads, shown) =>
 const alike = (apart) => (pair) => Math.abs(2 * Math.sin((apart * frequency(pair)) / 2)) < TOLERANCE;
 
 /** A clock for some of the pairs, from the fastest to the slowest. */
-function clocks(places, reads, { left, top, side }) {
+function clocks(places, reads, { left, top, side }, frame) {
   return HANDS.flatMap((pair, i) => {
     const x = left + ((i % 4) + 0.5) * side;
     const y = top + (Math.floor(i / 4) + 0.5) * (side + 18);
     const [radius, turn] = [side / 2 - 8, frequency(pair)];
     const period = (2 * Math.PI) / turn;
     return [
-      [`dial${i}`, "circle", { class: `dial${READS[reads].includes(pair) ? " read" : ""}`, cx: x, cy: y, r: radius }],
+      [
+        `dial${i}`,
+        "circle",
+        {
+          class: `dial${READS[reads].includes(pair) ? " read" : ""}`,
+          cx: x,
+          cy: y,
+          r: radius,
+          press: () => frame(pair),
+          "aria-label": `clock of ${formatNumber(period, 1)} places`,
+        },
+      ],
       ...places.map((at, k) => [
         `hand${i}${LINES[k]}`,
         "path",
@@ -149,6 +175,8 @@ function render({ model, el }) {
   const url = waves();
   const within = (place, size = get("shown")) => Math.min(Math.max(place, 0), size - 1);
   const move = (position, feature) => set({ position: within(position), feature: within(Math.round(feature), SIZE) });
+  /** Frame the clocks that are read, and read the cell of the first. */
+  const frame = (reads) => set({ reads, feature: 2 * READS[reads][0] });
   const compare = (place, snaps) => {
     const [here, there] = [get("position"), place].map(Math.round);
     const marks = snaps ? lookAlike(here, get("reads"), get("shown")) : [];
@@ -200,7 +228,7 @@ function render({ model, el }) {
           },
         ]),
         ...lines.flatMap((at, k) => [
-          [`reading${k}`, "path", { class: `read ${LINES[k]}`, d: `M0 ${(at + 0.5) * row}H${wide}` }],
+          [`reading${k}`, "path", { class: `read line ${LINES[k]}`, d: `M0 ${(at + 0.5) * row}H${wide}` }],
           [
             `handle${LINES[k]}`,
             "circle",
@@ -219,14 +247,14 @@ function render({ model, el }) {
             },
           ],
         ]),
-        ...clocks(lines, get("reads"), place),
+        ...clocks(lines, get("reads"), place, (pair) => frame(alone(pair))),
       ];
     },
   });
   const reads = choice({
     name: "Read",
     options: Object.entries(NAMES),
-    onChange: (value) => set({ reads: value }),
+    onChange: frame,
   });
   const shown = slider({
     label: "Positions",
@@ -259,7 +287,7 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(reads.node, shown.node);
   card.caption.textContent =
-    "Point at a cell to read it. Marks: where the framed clock looks alike. Below a clock: the places for a round.";
+    "Point at a cell to read it, tap a clock to frame it. Marks: where the framed clock looks alike. Below a clock: the places for a round.";
   const draw = () => {
     reads.set(get("reads"));
     shown.set(get("shown"));
