@@ -86,9 +86,19 @@ def test_nothing_is_said_while_the_bars_are_on_their_way(show: Show) -> None:
 
 
 @in_browser
-def test_the_bar_ends_on_the_mark_of_the_whole_row(show: Show) -> None:
-    page = show(TilesExplorer(step=N_STEPS))
-    ends = [page.locator(f'[data-key="part{place}"]').bounding_box() for place in range(4)]
-    mark = page.locator('[data-key="mark"]').bounding_box()
-    reached = max(box["x"] + box["width"] for box in ends)
-    assert reached == pytest.approx(mark["x"] + mark["width"] / 2, abs=1.5)
+def test_the_mark_is_the_whole_row_in_the_unit_of_the_bars_so_that_no_part_passes_it(show: Show) -> None:
+    page = show(TilesExplorer(step=1))
+    for step in range(1, N_STEPS + 1):
+        ends = [page.locator(f'[data-key="part{place}"]').bounding_box() for place in range(4)]
+        mark = page.locator('[data-key="mark"]').bounding_box()
+        reached, whole = max(box["x"] + box["width"] for box in ends), mark["x"] + mark["width"] / 2
+        assert reached <= whole + 1.5
+        start = page.locator('[data-key="sum"]').bounding_box()["x"]
+        top, total = TilesExplorer(step=step).running()
+        if step == 1:
+            assert page.locator('[data-key="mark"]').get_attribute("d").count("l") == 2, "an arrow: beyond the edge"
+        else:
+            share = total / np.exp(np.array(TilesExplorer().scores) - top).sum()
+            assert (reached - start) / (whole - start) == pytest.approx(share, abs=0.02)
+        slide(page, "Tile", "ArrowRight")
+    assert reached == pytest.approx(whole, abs=1.5)

@@ -31,6 +31,7 @@ const CSS = css`
     stroke: currentColor;
   }
   .mark {
+    fill: none;
     stroke: currentColor;
     stroke-width: 4;
   }
@@ -51,6 +52,7 @@ const CSS = css`
   }
 `;
 const TILE = 4;
+const ROOM = 2.2; // how much longer the strip is than the largest sum, for the mark
 const [CEILING, FLOOR, SUM] = [46, 166, 246]; // heights of the drawing: where a bar counts 1, and 0
 
 /** The largest of the first scores, and the sum of their powers. */
@@ -67,13 +69,16 @@ function lastTile(scores, step) {
 }
 
 /** Bars of the powers, relative to `top`; of the last tile's, `come` has grown and `added` is in the sum. */
-function drawRow({ tile, top, come, added }, width, { scores, step, most }) {
+function drawRow({ tile, top, come, added }, width, { scores, step, most, whole }) {
   const size = (width - 4) / scores.length;
   const { before, now, factor } = lastTile(scores, step);
   const wide = (sum) => Math.min(sum / most, 1) * (width - 4);
   const first = Math.max(step - 1, 0) * TILE;
   const [known, row] = [scores.slice(0, step * TILE), { y: FLOOR, height: 34 }];
   const [strip, shrunk] = [{ y: SUM, height: 28 }, factor < 1 && top > before.top && `× ${formatNumber(factor, 2)}`];
+  // What the whole row will come to, counted as the bars are now: it shrinks with them.
+  const total = whole.sum * Math.exp(whole.top - top);
+  const mark = 2 + wide(total);
   let end = 2 + wide(step > 1 ? before.sum * Math.exp(before.top - top) : 0);
   return [
     ["ceiling", "path", { class: "ceiling", d: `M0 ${CEILING}H${width}` }],
@@ -118,7 +123,11 @@ function drawRow({ tile, top, come, added }, width, { scores, step, most }) {
         text: `held: ${step ? `${TILE} + 2` : 0} of ${scores.length} numbers`,
       },
     ],
-    ["mark", "path", { class: "mark", d: `M${2 + wide(running(scores, scores.length).sum)} ${SUM - 5}v38` }],
+    [
+      "mark",
+      "path",
+      { class: "mark", d: total > most ? `M${mark - 8} ${SUM}l8 14l-8 14` : `M${mark} ${SUM - 5}v38` },
+    ],
   ];
 }
 
@@ -134,11 +143,12 @@ function render({ model, el }) {
     onReset: () => set(initial),
     css: CSS,
   });
-  const most = Math.max(...scores.map((_, j) => running(scores, Math.floor(j / TILE) + 1).sum));
+  const whole = running(scores, count);
+  const most = ROOM * Math.max(...scores.map((_, j) => running(scores, Math.floor(j / TILE) + 1).sum));
   const picture = stage({
     label: "A row of scores, their powers, and the sum so far",
     height: SUM + 33,
-    draw: (numbers, width) => drawRow(numbers, width, { scores, step: get("step"), most }),
+    draw: (numbers, width) => drawRow(numbers, width, { scores, step: get("step"), most, whole }),
   });
   const steps = slider({
     label: "Tile",
@@ -152,7 +162,7 @@ function render({ model, el }) {
   const why = "A bar is e^{score − largest so far}, because e^{score} explodes: e^{20} is 485 million.";
   card.stage.append(make("p", { class: "why maths", text: why }), picture.node);
   card.controls.append(steps.node);
-  card.caption.textContent = "Dashed: forgotten, drawn only for you. Thick mark: the sum of the whole row.";
+  card.caption.textContent = "Dashed: forgotten, drawn only for you. Thick mark: the whole row’s sum, shrunk as the bars are (❯: beyond the edge).";
   let later = 0;
   const draw = () => {
     const step = get("step");
