@@ -442,7 +442,20 @@ def test_the_finding_says_that_the_arrows_agree_only_where_they_do(show: Show) -
 def test_no_winner_is_named_where_none_wins(show: Show, step: str, said: str) -> None:
     made = AttentionExplorer.by_hand(step=step)
     made.pulled = [0.1, 0.1]
-    assert said in finding(show(made))
+    page = show(made)
+    assert said in finding(page)
+    assert page.locator('[data-key^="word"][font-weight="700"]').count() == 0
+    assert page.locator('[data-key^="of"][font-weight="700"]').count() == (step != "project")  # the one looked at
+
+
+@in_browser
+def test_two_words_that_tie_are_both_named_and_both_bold(show: Show) -> None:
+    keys = [[1, 0], [1, 0], [0, 1]]
+    page = show(AttentionExplorer(list("abc"), vectors=([[3, 0]] * 3, keys, keys)))
+    assert "attention each to “a” and “b”: they tie" in finding(page)
+    assert page.locator('[data-key^="word"][font-weight="700"]').all_text_contents() == ["a", "b"]
+    step_to(page, "All")
+    assert "to “a”, as much as to “b”" in finding(page)
 
 
 @in_browser

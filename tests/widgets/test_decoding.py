@@ -287,6 +287,16 @@ def test_what_has_left_the_picture_on_a_phone_stands_above_it(show: Show) -> Non
     page = show(explorer, width=390)
     before = (page.locator('[data-key="gone"]').text_content() or "").removeprefix("before: ")
     assert before
+    natural = """all => all.map((word) => {
+        const set = word.getAttribute("textLength");
+        word.removeAttribute("textLength");
+        const width = word.getComputedTextLength();
+        if (set) word.setAttribute("textLength", set);
+        return [Number(set || width), width];
+    })"""
+    drawn = page.locator("text.word").evaluate_all(natural)
+    assert all(shown <= width + 0.5 for shown, width in drawn), "a token is never stretched"
+    assert page.locator('.stream[d^="M0 "]').count(), "streams come in from the left edge"
     assert explorer.results()[0][0].startswith(before)
     assert show(explorer, width=900).locator('[data-key="gone"]').count() == 0
 

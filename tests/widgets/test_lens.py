@@ -108,9 +108,9 @@ def test_rungs_are_called_after_the_layers_that_were_read(show: Show) -> None:
     logits = torch.randn(31, 2, 12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     made = LensExplorer(["a", "b"], logits, words, layers=[0, 10, 25, 30])
     page = show(made)
-    assert page.locator("[data-key^='layer']").all_text_contents() == ["start", "layer 10", "layer 25", "layer 30"]
+    assert page.locator("[data-key^='layer']").all_text_contents() == ["start", "after 10", "after 25", "after 30"]
     slide(page, "Layers", "End")
-    assert f"After layer 30: “{made.guesses[1][3][0]}”." in page.locator(".tt-found").inner_text()
+    assert f"After 30 layers: “{made.guesses[1][3][0]}”" in page.locator(".tt-found").inner_text()
     np.testing.assert_allclose(numbers(page, "[data-key^='part']"), [five[0] for five in made.chances[1]], atol=1e-6)
 
 
@@ -133,15 +133,28 @@ def test_another_word_has_other_guesses_and_the_finding_names_the_best(show: Sho
     page.get_by_role("radio", name="near").check()
     slide(page, "Layers", "End")
     made = LensExplorer.recorded(token=2, depth=4)
-    assert f"“{made.guesses[2][4][0]}”." in page.locator(".tt-found").inner_text()
-    assert "From layer" in page.locator(".tt-found").inner_text()
+    assert f"“{made.guesses[2][4][0]}”" in page.locator(".tt-found").inner_text()
+    assert " on “" in page.locator(".tt-found").inner_text()
+    assert page.locator("rect.chance").count() == 5
+    assert page.locator("rect.group0").count() == 0, "a colour of the groups means a group"
     np.testing.assert_allclose(numbers(page, "[data-key^='part']"), [five[0] for five in made.chances[2]], atol=1e-6)
 
 
 @in_browser
 def test_the_finding_names_the_subject_that_the_verbs_agree_with(show: Show) -> None:
     page = show(specimen())
-    slide(page, "Layers", "End")
+    found = page.locator(".tt-found")
+    # What the layers above say is not told before the word is there; that the guess has changed is.
+    for depth, said in (
+        (2, "Now nearly all probability goes to plural verbs"),
+        (3, "Will it last?"),
+        (4, "From 2 layers on"),
+    ):
+        slide(page, "Layers", *["Home", *["ArrowRight"] * depth])
+        assert said in found.inner_text()
+        assert ("From" in found.inner_text()) == (depth == 4)
+        best = [five[0] for five in specimen().guesses[-1]]
+        assert (f"no longer “{best[depth - 1]}”" in found.inner_text()) == (best[depth] != best[depth - 1] != "king")
     assert "agree with “cats”, though “king”" in page.locator(".tt-found").inner_text()
     assert "watchs" not in str(specimen().static_state())
     assert LensExplorer.recorded("the").subject == ""

@@ -10,7 +10,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, in_browser, numbers
+from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
 from ttutor.inside import attention_rollout, capture
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig
 from ttutor.widgets import PatchesExplorer
@@ -277,6 +277,14 @@ def test_the_finding_says_what_a_patch_draws_from_and_whom_it_resembles(show: Sh
     order = [i for i in np.argsort(-made.weights, kind="stable") if i != 15]
     first, second = (f"patch {i}" if i else "CLS" for i in order[:2])
     assert found.inner_text() == f"Patch 15 draws most from {first}, then from {second}, itself apart."
+    choose(page, "attention")
+    weights = np.array(made.attention[made.layer - 1][15]) / 1000
+    spread = np.exp(-np.sum(weights * np.log(np.maximum(weights, 1e-9))))
+    assert spread > 0.75 * 37, "nothing stands out"
+    said = f"Patch 15 attends to nearly all alike: as evenly as to {round(spread)} of 37 in equal shares."
+    assert found.inner_text() == said
+    slide(page, "Layer", "Home")
+    assert found.inner_text().startswith("Patch 15 attends most to ")
     choose(page, "positions")
     made.view = "positions"
     alike = [i for i in np.argsort(-made.weights, kind="stable") if i not in (0, 15)][:4]

@@ -147,6 +147,7 @@ const STEPS = [
 ];
 const ALL = 5;
 const SHOWN = 16; // bars beside the map
+const WINS = 0.3; // the least share that a winner has
 const CHANGES = ["selected", "asked", "pulled", "step", "temperature", "scaled", "causal"];
 const sum = (list) => list.reduce((total, value) => total + value, 0);
 const QUESTION = "How does a word decide where to look?";
@@ -156,6 +157,8 @@ const alike = (one, other) => dot(one, other) / (Math.hypot(...one) * Math.hypot
 const two = (value) => formatNumber(value, 2);
 const vector = (numbers) => `(${numbers.map(two).join(", ")})`;
 
+/** Words in quotes, joined. */
+const quoted = (words) => words.map((word) => `“${word}”`).join(" and ");
 /** The place of the largest. */
 const mostOf = (list) => list.indexOf(Math.max(...list));
 
@@ -191,12 +194,15 @@ function look(get) {
   const map = attentionWeights(rows, allowed, 1 / root / warm);
   const [query, products, weights, open] = [queries, rows, map, allowed].map((all) => all[selected]);
   const heaviest = mostOf(weights);
+  const most = two(weights[heaviest]);
+  // Words that share the first place to all digits shown win together; below 0.3 none does.
+  const winners = names.map((_, i) => i).filter((i) => weights[heaviest] >= WINS && two(weights[i]) === most);
   const picked = get("asked") < names.length ? get("asked") : -1;
   const sizes = (list) => list.map((one) => Math.hypot(...one));
   const longest = Math.max(...sizes(get("query")));
   return {
     ...{ tokens, names, keys, values, selected, warm, root, map, allowed, query, products, weights, open, heaviest },
-    ...{ picked, longest },
+    ...{ picked, longest, winners },
     scores: products.map((product) => product / root / warm),
     output: values[0]?.map((_, i) =>
       dot(
@@ -298,7 +304,7 @@ function arcs({ weights, opened }, { center, words }, { selected }) {
 }
 
 /** The words, each a button that makes it ask; the one that asks is framed. */
-function words({ center, column, words: y }, { tokens, selected, heaviest }, ask) {
+function words({ center, column, words: y }, { tokens, selected, winners }, ask) {
   const fit = Math.floor(column / 7.5);
   const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
   const box = (i, more) => ({ x: center(i) - column / 2 + 1, width: column - 2, ...more });
@@ -312,7 +318,7 @@ function words({ center, column, words: y }, { tokens, selected, heaviest }, ask
           x: center(i),
           y: y + 7,
           "text-anchor": "middle",
-          "font-weight": i === heaviest ? 700 : 400,
+          "font-weight": winners.includes(i) ? 700 : 400,
           text: short(token),
         },
       ],
@@ -406,7 +412,8 @@ function strip(numbers, { left, right, floor }, { tokens, step }) {
 
 /** The plane of two features: the keys, the query among them, and at the end the values as a chain. */
 function plane(numbers, { at, unit, reach, left, middle: [x, y] }, state, pull) {
-  const { step, asked, query, tokens, features, largest, open } = state;
+  const { step, asked, query, tokens, features, largest, open, winners } = state;
+  const isLit = (i) => (step ? i === asked : winners.includes(i));
   const shown = 1 - numbers.blended;
   const alone = step === ALL;
   const along = dot(numbers.query, numbers.keys[asked]) / (dot(numbers.query, numbers.query) || 1);
@@ -440,7 +447,7 @@ function plane(numbers, { at, unit, reach, left, middle: [x, y] }, state, pull) 
         : [
             "right",
             "text", // beyond the ball's reach, where nothing stands beside the plane
-            { x: x + reach + (left ? 24 : 12), y: y + 34, "text-anchor": left ? "end" : "start", text: `${name} →` },
+            { x: x + reach + (left ? 0 : 12), y: y + 34, "text-anchor": left ? "end" : "start", text: `${name} →` },
           ],
     ),
     step === 1 && ["shadow", "path", { class: "shadow", d: `M${x} ${y}L${foot.join(" ")}` }],
@@ -453,19 +460,10 @@ function plane(numbers, { at, unit, reach, left, middle: [x, y] }, state, pull) 
         d: `M${at(numbers.keys[asked]).join(" ")}L${foot.join(" ")}`,
       },
     ],
-    ...numbers.keys.flatMap((key, i) => [
-      [
-        `key${i}`,
-        "path",
-        { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : open[i] ? 0.5 : 0.12) },
-      ],
-      label(
-        `of${i}`,
-        key,
-        tokens[i].slice(0, 9),
-        { "fill-opacity": alone && i !== asked ? 0 : shown, "font-weight": i === asked ? 700 : 400 },
-        crossed(key),
-      ),
+    ...numbers.keys.map((key, i) => [
+      `key${i}`,
+      "path",
+      { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (isLit(i) ? 1 : open[i] ? 0.5 : 0.12) },
     ]),
     ...numbers.chain.flatMap(([x1, y1, x2, y2], i) => [
       step === 4 && [
@@ -513,6 +511,20 @@ function plane(numbers, { at, unit, reach, left, middle: [x, y] }, state, pull) 
           "aria-valuetext": vector(query),
         },
       ],
+    // Names lie over the handle, which would cover them, and let the pointer through to it.
+    ...numbers.keys.map((key, i) =>
+      label(
+        `of${i}`,
+        key,
+        tokens[i].slice(0, 9),
+        {
+          "pointer-events": "none",
+          "fill-opacity": alone && i !== asked ? 0 : shown,
+          "font-weight": isLit(i) ? 700 : 400,
+        },
+        crossed(key),
+      ),
+    ),
   ];
 }
 
@@ -688,13 +700,17 @@ function captionOf({ tokens, names, allowed }, [queries, keys], note) {
 
 /** The chosen word's share, why it goes there, and the sum of its row. */
 function describeRow({ tokens, names, warm, open, weights, selected, asked, heaviest, raw }, isOwn) {
+  const isMost = (j) => formatNumber(weights[j]) === formatNumber(weights[heaviest]);
+  const tied = names.filter((_, j) => j !== asked && open[j] && isMost(asked) && isMost(j));
   const asks = `“${tokens[selected]}”`;
   if (!open.includes(true)) return `${asks} may not attend to any word.`;
   if (!open[asked]) return `${asks} may not attend to “${names[asked]}”.`;
   const seen = open.filter(Boolean).length;
   return `${asks} gives ${formatNumber(weights[asked])} of its attention to “${names[asked]}”${
-    asked !== heaviest
-      ? ""
+    tied.length
+      ? `, as much as to ${tied.length > 2 ? `${tied.length} others` : quoted(tied)}`
+      : asked !== heaviest
+        ? ""
       : seen < 2
         ? ", the only word that it may see"
         : isOwn
@@ -712,7 +728,10 @@ function findingOf(state) {
   const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
   const by = (raw ? "" : ` / √${query.length}`) + (warm === 1 ? "" : ` / ${formatNumber(warm, 1)}`);
   const most = weights[state.heaviest];
-  if (step === 0 && most < 0.3) return `No word wins: the largest share is ${two(most)}.`;
+  const winners = state.winners.map((i) => tokens[i]);
+  if (step === 0 && !winners.length) return `No word wins: the largest share is ${two(most)}.`;
+  if (step === 0 && winners.length > 1)
+    return `${asking} gives ${two(most)} of its attention each to ${quoted(winners)}: they tie.`;
   if (step === 0)
     return `${asking} gives ${two(most)} of its attention to “${tokens[state.heaviest]}”: its question ${
       alike(query, keys[state.heaviest]) > 0.9 ? "points where that word’s key points" : "fits that word’s key best"

@@ -44,6 +44,9 @@ const CSS = css`
     stroke-opacity: 0.4;
     stroke-dasharray: 2 4;
   }
+  .tt-stage .tt-picture {
+    margin-top: 0.5rem;
+  }
   @container (max-width: 27rem) {
     .tt-picture .word {
       font-size: 0.8125rem;
@@ -193,7 +196,7 @@ function numbersOf(node, state) {
 const [START, PITCH] = [8, 52];
 
 /** The tree as far as it fits: a stream into every node, as broad as its beginning is probable. */
-function drawTree({ last, columns, low, pitch }, width, state, guess, told, onPick) {
+function drawTree({ last, columns, low, pitch }, width, state, guess, told, widthOf, onPick) {
   const { nodes, alive, chosen, lead, piece, newest } = state;
   const tall = pitch - 17;
   const most = Math.max(3, Math.floor((width - START) / 60));
@@ -207,10 +210,11 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, told, onPi
   const way = upwards(told);
   const streams = inView.flatMap((node) => {
     const { parent, lane, column } = node;
-    if (!parent || !isSeen(parent)) return [];
+    if (!parent) return [];
     const [x, to] = [leftOf(column), middleOf(lane)];
-    const from = leftOf(parent.column) + (parent.column ? box : 8);
-    const [bend, y] = [(x - from) / 2, middleOf(parent.lane) + tall * node.leaves];
+    // From a beginning that is out of sight a stream comes in from the left edge.
+    const from = isSeen(parent) ? leftOf(parent.column) + (parent.column ? box : 8) : 0;
+    const [bend, y] = [(x - from) / 2, isSeen(parent) ? middleOf(parent.lane) + tall * node.leaves : to];
     return [
       [
         `stream${node.ids}`,
@@ -255,7 +259,7 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, told, onPi
           class: "word",
           y: y - 3,
           text: label,
-          textLength: label.length * 9 > box ? box - 6 : null,
+          textLength: widthOf(label) > box - 6 ? box - 6 : null, // squeezed, never stretched
           lengthAdjust: "spacingAndGlyphs",
         },
       ],
@@ -346,8 +350,15 @@ function render({ model, el }) {
   const picture = stage({
     label: "Beginnings of the translation",
     height: () => state.most * PITCH + 14,
-    draw: (numbers, width) => drawTree(numbers, width, state, guess, told, pick),
+    draw: (numbers, width) => drawTree(numbers, width, state, guess, told, widthOf, pick),
   });
+  const ruler = document.createElement("canvas").getContext("2d");
+  /** How wide a token is as the picture writes it. */
+  const widthOf = (word) => {
+    const { font } = getComputedStyle(picture.node.querySelector(".word") || picture.node);
+    ruler.font = font;
+    return ruler.measureText(word).width;
+  };
   const sentences = select({
     label: "Translate",
     options: model.get("sentences").map(({ source }, i) => [i, source]),
@@ -406,6 +417,7 @@ function render({ model, el }) {
     );
     card.caption.textContent =
       `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.` +
+      (state.nodes.some(({ token }) => token !== undefined && state.piece(token)[0] === "·") ? " “·” goes on with a word." : "") +
       (state.model ? ` Written by the translator ${state.model} of training.` : "");
     about.textContent = `${penaltyOf(state)}The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${model.get("note")}`;
   };

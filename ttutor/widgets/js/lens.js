@@ -43,6 +43,9 @@ const CSS = css`
   .group1 {
     fill: color-mix(in srgb, currentColor 35%, transparent);
   }
+  .chance {
+    fill: var(--tt-weights);
+  }
   .climbed {
     stroke: currentColor;
     stroke-width: 5;
@@ -82,10 +85,10 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
       const parts = (isClimbed ? (groups.length ? shares[rung] : [chances[rung][0]]) : []).map((share, group) => {
         const x = start + sum * (end - start);
         sum += share;
-        const part = { class: `group${group}`, x, width: share * (end - start), "data-value": share.toFixed(9) };
+        const part = { class: groups.length ? `group${group}` : "chance", x, width: share * (end - start), "data-value": share.toFixed(9) };
         return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
       });
-      const words = layers[rung] ? `layer ${layers[rung]}` : "start";
+      const words = layers[rung] ? `after ${layers[rung]}` : "start";
       return [
         [`layer${rung}`, "text", { x: rail - 12, y: y(rung) + 4, "text-anchor": "end", text: words }],
         [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
@@ -177,7 +180,9 @@ function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   const best = guesses[depth][0];
   if (!layers[depth] && best === word)
     return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
-  const here = `${layers[depth] ? `After layer ${layers[depth]}` : "Before the first layer"}: “${best}”.`;
+  const before = depth > 0 && guesses[depth - 1][0];
+  const changed = before && ![best, word].includes(before) ? `, no longer “${before}”` : "";
+  const here = `${layers[depth] ? `After ${count(layers[depth])}` : "Before the first layer"}: “${best}”${changed}.`;
   const kind = groups.findIndex((_, group) => shares.at(-1)[group] > SURE);
   const last = guesses.at(-1)[0];
   const isSame = (rung) => (kind < 0 ? guesses[rung][0] === last : shares[rung][kind] > SURE);
@@ -185,7 +190,11 @@ function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   const why =
     subject && subject !== word ? `, which agree with “${subject}”, though “${word}” stands next to them` : "";
   const what = kind < 0 ? `“${last}” leads` : `nearly all probability goes to ${groups[kind][0]}${why}`;
-  return depth < first ? `${here} It will change its mind.` : `${here} From layer ${layers[first]} on ${what}.`;
+  // What the layers above will say is not told before the word has climbed there.
+  if (depth < guesses.length - 1) return `${here} ${kind >= 0 && isSame(depth) ? `Now ${what}. ` : ""}Will it last?`;
+  return `${here} ${layers[first] ? `From ${count(layers[first])} on` : "From the start"} ${what}.`;
 }
+
+const count = (layers) => `${layers} layer${layers > 1 ? "s" : ""}`;
 
 export default { render };

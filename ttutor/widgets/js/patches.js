@@ -206,6 +206,9 @@ function findingOf({ weights, view, selected, patch, channels, nTokens, position
     rollout: ["draws", "from"],
     positions: ["is, by position,", "like"],
   }[view];
+  const spread = Math.exp(-weights.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0));
+  if (view === "attention" && spread > 0.75 * nTokens)
+    return `${name} ${verb} ${at} nearly all alike: as evenly as to ${Math.round(spread)} of ${nTokens} in equal shares.`;
   const told = `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
   return view === "positions" ? `${told} ${neighboursOf(positions, columns)}` : told;
 }

@@ -164,12 +164,8 @@ const CSS = css`
   }
   .guess {
     min-width: 4rem;
-    color: var(--tt-page);
-    background: var(--tt-ink);
+    border-width: 2px;
     font-weight: 600;
-  }
-  .guess:hover {
-    background: color-mix(in srgb, var(--tt-ink) 82%, var(--tt-page));
   }
   .such {
     margin: 0.5rem 0 0;
