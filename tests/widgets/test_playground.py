@@ -642,6 +642,11 @@ def test_it_learns_to_reverse_and_falls_without_positions(show: Show) -> None:
     seeds = assets.load("playground_seeds")["provenance"]["seeds"]
     assert len(seeds) == 5
     assert "Five other random starts, recorded: 100\u00a0% each." in words
+    names = page.locator('[data-key^="name"]')
+    assert "100\u00a0%" not in names.all_text_contents()  # the starts' name stands there, and each on its own line
+    high = {name.text_content(): float(name.get_attribute("y")) - 4 for name in names.all()}
+    dot = float(page.locator(".recorded").first.get_attribute("cy"))
+    assert high["five recorded starts"] == pytest.approx(dot, abs=1)
     assert page.locator(".mark").count() == 3  # nine in ten, the simplest answer, chance
     assert spoken(page).inner_text() == words
     assert page.locator("text.token.right").all_text_contents() == list("desserts")
@@ -729,6 +734,8 @@ def test_the_second_click_of_a_double_click_does_not_pause(show: Show) -> None:
 @in_browser
 def test_a_guess_is_still_asked_after_single_steps(show: Show) -> None:
     page = show(specimen())
+    for name in ("Yes", "No"):  # a filled button would look chosen
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_css("background-color", "rgba(0, 0, 0, 0)")
     for _ in range(2):
         page.get_by_role("button", name="One step").click()
         settled(page)

@@ -417,7 +417,9 @@ function render({ model, el }) {
     );
     card.caption.textContent =
       `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.` +
-      (state.nodes.some(({ token }) => token !== undefined && state.piece(token)[0] === "·") ? " “·” goes on with a word." : "") +
+      (state.nodes.some(({ token }) => token !== undefined && state.piece(token)[0] === "·")
+        ? " “·” goes on with a word."
+        : "") +
       (state.model ? ` Written by the translator ${state.model} of training.` : "");
     about.textContent = `${penaltyOf(state)}The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${model.get("note")}`;
   };

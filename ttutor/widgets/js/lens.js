@@ -85,7 +85,8 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
       const parts = (isClimbed ? (groups.length ? shares[rung] : [chances[rung][0]]) : []).map((share, group) => {
         const x = start + sum * (end - start);
         sum += share;
-        const part = { class: groups.length ? `group${group}` : "chance", x, width: share * (end - start), "data-value": share.toFixed(9) };
+        const kind = groups.length ? `group${group}` : "chance";
+        const part = { class: kind, x, width: share * (end - start), "data-value": share.toFixed(9) };
         return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
       });
       const words = layers[rung] ? `after ${layers[rung]}` : "start";

@@ -162,7 +162,8 @@ function render({ model, el }) {
   const why = "A bar is e^{score − largest so far}, because e^{score} explodes: e^{20} is 485 million.";
   card.stage.append(make("p", { class: "why maths", text: why }), picture.node);
   card.controls.append(steps.node);
-  card.caption.textContent = "Dashed: forgotten, drawn only for you. Thick mark: the whole row’s sum, shrunk as the bars are (❯: beyond the edge).";
+  card.caption.textContent =
+    "Dashed: forgotten, drawn only for you. Thick mark: the whole row’s sum, shrunk as the bars are (❯: beyond the edge).";
   let later = 0;
   const draw = () => {
     const step = get("step");
