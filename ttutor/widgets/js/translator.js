@@ -64,6 +64,9 @@ const CSS = css`
     .written {
       min-height: 2.4rem;
     }
+    .examples select {
+      min-height: 2.25rem;
+    }
     .tt-card > .tt-note {
       min-height: 1.45em;
     }
