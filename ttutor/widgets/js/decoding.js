@@ -44,9 +44,6 @@ const CSS = css`
     stroke-opacity: 0.4;
     stroke-dasharray: 2 4;
   }
-  .tt-stage .tt-picture {
-    margin-top: 0.5rem;
-  }
   @container (max-width: 27rem) {
     .tt-picture .word {
       font-size: 0.8125rem;
@@ -274,7 +271,7 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, told, widt
   const before = gone.length && [
     "gone",
     "text",
-    { x: 0, y: 10, class: "earlier", text: `before: ${state.text(gone).slice(-Math.floor(width / 8))}` },
+    { x: 0, y: 13, class: "earlier", text: `before: ${state.text(gone).slice(-Math.floor(width / 8))}` },
   ];
   return [before, ...streams, ...boxes].filter(Boolean);
 }
