@@ -3,7 +3,7 @@
 The page is the beginning of *Alice's Adventures in Wonderland*, in the public domain; the long text is the 29,000
 English captions that Multi30k trains on (``ttutor fetch multi30k``), 1.8 million letters. One seed each. Ten times in a
 training the loss on the held-out twentieth is measured, and the weights with the lowest are kept, as the command does.
-The steps of the long text are what each size does in about six minutes of one core.
+The steps of the long text are what each size does in about eight minutes of one core.
 
 Stored for each size: those losses by step, the best with the processor's seconds until then, and of 600 tokens that the
 kept weights write, the beginning, the share of words that occur in the text, and the share of five words in a row that
