@@ -135,7 +135,7 @@ def test_another_word_has_other_guesses_and_the_finding_names_the_best(show: Sho
     made = LensExplorer.recorded(token=2, depth=4)
     assert f"“{made.guesses[2][4][0]}”" in page.locator(".tt-found").inner_text()
     assert " on “" in page.locator(".tt-found").inner_text()
-    assert page.locator("rect.chance").count() == 5
+    assert page.locator("rect.guess").count() == 5
     assert page.locator("rect.group0").count() == 0, "a colour of the groups means a group"
     np.testing.assert_allclose(numbers(page, "[data-key^='part']"), [five[0] for five in made.chances[2]], atol=1e-6)
 

@@ -26,7 +26,7 @@ WORN = {
         heads .asks, patches .cell.on, patches .tile.on, rotary .query-arrow, rotary .query-word, waves .knob.second,
         waves .second""",
     "key": """attention .key-arrow, attention .shadow, drawing th.column-on, rotary .key-arrow, rotary .key-word,
-        softmax_scale .key, softmax_scale .path.lead, waves .alike, waves .hand, waves .knob, waves .read""",
+        softmax_scale .key, softmax_scale .path.lead, waves .hand, waves .knob, waves .line""",
     "value": "attention .value-arrow, attention .value-part, heads code",
     "weights": """alibi .word, attention .arc, attention .weight, blocks path, drawing .tt-bar, drawing code,
         heads .link, learning .between, learning .half, learning .link, learning .looked, learning circle.looked,

@@ -43,8 +43,8 @@ const CSS = css`
   .group1 {
     fill: color-mix(in srgb, currentColor 35%, transparent);
   }
-  .chance {
-    fill: var(--tt-weights);
+  .guess {
+    fill: color-mix(in srgb, currentColor 60%, transparent);
   }
   .climbed {
     stroke: currentColor;
@@ -85,7 +85,7 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
       const parts = (isClimbed ? (groups.length ? shares[rung] : [chances[rung][0]]) : []).map((share, group) => {
         const x = start + sum * (end - start);
         sum += share;
-        const kind = groups.length ? `group${group}` : "chance";
+        const kind = groups.length ? `group${group}` : "guess";
         const part = { class: kind, x, width: share * (end - start), "data-value": share.toFixed(9) };
         return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
       });
