@@ -158,3 +158,13 @@ def test_what_is_not_a_number_stays_so_and_is_not_taken_for_a_row_without_keys(t
     weights = attention_weights(query, key, made())
     assert weights[0, 1, 2].isnan().any()
     assert not weights[1].isnan().any()
+
+
+@pytest.mark.parametrize(
+    "given", [{"mask": torch.ones(3, 5, dtype=torch.bool)}, {"bias": torch.ones(7)}], ids=["mask", "bias"]
+)
+def test_without_keys_a_mask_or_bias_of_another_shape_is_refused_as_well(given):
+    query, key = torch.randn(1, 3, 4), torch.randn(1, 0, 4)
+    assert attention_weights(query, key, mask=torch.ones(3, 0, dtype=torch.bool)).shape == (1, 3, 0)
+    with pytest.raises(ShapeError):
+        attention_weights(query, key, **given)

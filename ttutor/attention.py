@@ -68,14 +68,14 @@ def attention_weights(
     allowed = combine_masks(mask, Mask(causal=causal, window=window)).materialise(
         n_queries, n_keys, device=query.device
     )
-    if n_keys == 0 or (bias is None and allowed is None):
-        return scores.softmax(dim=-1)
     if bias is not None:
         check_broadcasts("bias", bias, scores.shape)
         scores = scores + bias.to(scores.dtype)
     if allowed is not None:
         check_broadcasts("mask", allowed, scores.shape)
         scores = torch.where(~allowed, -math.inf, scores)
+    if n_keys == 0 or (bias is None and allowed is None):
+        return scores.softmax(dim=-1)
     # By its largest score, which is found faster than it is asked whether all are -inf; a NaN is no -inf, and stays.
     sees_a_key = scores.detach().amax(dim=-1, keepdim=True) != -math.inf
     # A softmax over -inf alone would be 0/0, forward and backward.
