@@ -148,6 +148,27 @@ def test_a_script_has_a_verdict_that_it_drops_printed_and_loads_nothing_heavy(tm
     assert set(ran.stdout.split()) & heavy == set()
 
 
+def test_what_an_answer_prints_is_shown_up_to_a_page_and_the_rest_is_counted(capsys) -> None:
+    def prints(text):
+        def answer(x, dim=-1):
+            runs.append(text)
+            print(text)
+            powers = (x - x.amax(dim, keepdim=True)).exp()
+            return powers / powers.sum(dim, keepdim=True)
+
+        runs = []
+        assert check("attention.softmax", answer).passed
+        return len(runs), capsys.readouterr().out
+
+    n_runs, shown = prints(".")
+    assert shown == ".\n" * n_runs
+    assert 3 < n_runs < 1000
+    n_runs, shown = prints("x" * 999)
+    few, said = shown.split("\n… and ")
+    assert few == ("x" * 999 + "\n") * 2
+    assert said.startswith(f"{1000 * n_runs - 2000:,} more characters: ")
+
+
 def test_a_mistake_of_our_own_is_shown_and_does_not_stop_the_notebook(monkeypatch) -> None:
     broken = specimen(cases=(Case(name="nothing", inputs=lambda random: 1 / 0),))
     monkeypatch.setattr("ttutor.exercises.checking.find", lambda name: broken)

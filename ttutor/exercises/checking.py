@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import dis
 import inspect
+import io
 import signal
 import sys
 import threading
@@ -12,9 +13,9 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ttutor.errors import FileError, SettingError
 from ttutor.exercises.forbidden import without
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 10
 """How many times as long as it may compute an answer may wait, by the clock."""
+MOST_PRINTED = 2_000
+"""Characters that an answer's prints may take: it runs on many inputs, and prints for each."""
 
 __all__ = ["WrongAnswer", "check"]
 
@@ -104,7 +107,7 @@ def _judged(exercise: Exercise, answer: Any, *, seconds: float, seed: int, hidde
     try:
         with without(exercise.forbids):
             pass  # slow for the first time, which is not the answer's time
-        with _stopped_after(seconds, exercise.id, answer):
+        with _stopped_after(seconds, exercise.id, answer), _a_page_of_prints():
             return judge(exercise, answer, seed=seed, hidden=hidden)
     except StillRunning as error:
         return _no_verdict(exercise.id, "still_running", str(error), exercise.title, exercise.points)
@@ -112,6 +115,34 @@ def _judged(exercise: Exercise, answer: Any, *, seconds: float, seed: int, hidde
         place = "".join(traceback.format_tb(error.__traceback__, limit=-1)).strip()
         message = f"The check itself failed, which is our mistake: {type(error).__name__}: {error}\n{place}"
         return _no_verdict(exercise.id, "check_failed", f"{message}\nPlease report it.")
+
+
+class _FirstPage(io.TextIOBase):
+    """Hands on the first `MOST_PRINTED` characters and counts the others."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.n_written = stream, 0
+
+    def write(self, text: str) -> int:
+        self.stream.write(text[: max(0, MOST_PRINTED - self.n_written)])
+        self.n_written += len(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+
+@contextmanager
+def _a_page_of_prints() -> Iterator[None]:
+    """Show what an answer prints, as long as it is no flood, and say how much more there was."""
+    page = _FirstPage(sys.stdout)
+    try:
+        with redirect_stdout(page):
+            yield
+    finally:
+        if page.n_written > MOST_PRINTED:
+            more = page.n_written - MOST_PRINTED
+            print(f"\n… and {more:,} more characters: your answer runs on many inputs, and prints for each.")
 
 
 def _in_a_notebook() -> bool:
