@@ -9,6 +9,8 @@ from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
 from ttutor.positions import alibi_slopes
 from ttutor.widgets import AlibiExplorer
 
+LIGHTHOUSE = AlibiExplorer().tokens.index("lighthouse")
+
 
 def specimen() -> AlibiExplorer:
     """The figure as the gallery shows it."""
@@ -41,14 +43,29 @@ def test_the_shares_on_screen_are_pythons_for_every_head(show: Show) -> None:
         edges = page.locator(".word").evaluate_all("all => all.map((one) => one.classList.contains('edge'))")
         assert edges == [0 < place == 46 - reach for place in range(47)]
         said = page.locator(".tt-found").inner_text().replace("\xa0", " ")
-        farthest = 1 + int(np.floor(np.log(10) / alibi_slopes(8)[head - 1].item()))
-        if farthest > 46:
-            assert f"head {head} would hear {farthest} words back, because" in said
-            assert said.endswith("this text has only 46.")
-        else:
-            assert farthest == reach
-            assert f"head {head} hears {reach} words back, because" in said
+        assert f"Head {head} hears {'the whole text' if reach == 46 else f'{reach} words back'}, because" in said
         assert f"takes {100 * (1 - weights[-2] / weights[-1]):.1f} % off" in said
-        assert said.startswith("Yes") == heard[AlibiExplorer().tokens.index("lighthouse")]
-        assert said.startswith("Yes, the first") == (head == 5)
+        verdict = "yes, this is the first." if head == 5 else "yes, but head 5 was the first."
+        assert said.startswith(f"“lighthouse”: {verdict if heard[LIGHTHOUSE] else 'not yet.'}")
         slide(page, "Head", "ArrowRight")
+
+
+@in_browser
+def test_a_word_that_is_tapped_or_reached_by_an_arrow_is_the_one_to_be_heard(show: Show) -> None:
+    page = show(AlibiExplorer(head=4))
+    marked, found = page.locator(".word.mark"), page.locator(".tt-found")
+    page.locator(".word").nth(44).click()
+    assert marked.inner_text() == AlibiExplorer().tokens[44]
+    assert found.inner_text().startswith(
+        f"“{marked.inner_text()}”: yes, but head 1 was the first. Head 4 hears 37 words"
+    )
+    page.keyboard.press("ArrowRight")
+    assert marked.inner_text() == AlibiExplorer().tokens[45]
+    page.locator(".word").last.click()  # the word that hears is none of those that are heard
+    assert marked.inner_text() == AlibiExplorer().tokens[45]
+    page.locator(".word").nth(45).focus()
+    page.keyboard.press("Home")
+    assert marked.inner_text() == AlibiExplorer().tokens[0]
+    assert found.inner_text().startswith(f"“{marked.inner_text()}”: not yet.")
+    page.get_by_role("button", name="Reset").click()
+    assert marked.inner_text() == "lighthouse"

@@ -59,6 +59,12 @@ def test_thousandths_add_up_and_are_nearest() -> None:
     assert np.abs(kept / 1000 - weights).max() < 0.001
 
 
+def test_it_opens_with_the_patch_in_which_there_is_most_to_see() -> None:
+    image = np.full((12, 12), 0.9)
+    image[5, 9] = 0.0
+    assert PatchesExplorer(image, 4).selected == 6
+
+
 def test_rollout_is_ours_through_the_layers_that_are_chosen() -> None:
     explorer = PatchesExplorer(np.zeros((6, 6)), 2, some_attention(3))
     explorer.view = "rollout"
@@ -229,12 +235,14 @@ def test_of_a_model_that_reads_one_size_no_other_is_offered(show: Show) -> None:
     expect(page.get_by_label("Patch size")).to_have_count(0)
     expect(page.get_by_label("image", exact=True)).to_be_checked()
     choose(page, "rollout")
-    assert "What CLS draws from" in side(page)
+    assert f"What patch {specimen().selected} draws from" in side(page)
 
 
 @in_browser
 def test_no_bar_is_longer_than_one_of_a_larger_number_and_the_chosen_one_has_none(show: Show) -> None:
-    page = show(specimen())
+    made = specimen()
+    made.selected = 0
+    page = show(made)
     choose(page, "rollout")
     tiles = [page.locator(f'.tile[data-place="{place}"]') for place in range(37)]
     heights = [tile.locator(".up").bounding_box()["height"] for tile in tiles]

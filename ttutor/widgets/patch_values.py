@@ -41,7 +41,8 @@ def cut_picture(pixels: list[str], channels: int, side: int) -> str:
         f'aria-label="The image, cut into {len(places)} patches that are numbered row by row">'
         f'<image href="{png(pixels, channels)}" width="{width}" height="{height}" style="image-rendering:pixelated"/>'
         f'<path d="{"".join(cuts)}" stroke="{PALETTE["memory"]}" stroke-width="{side / 20:g}"/>'
-        f'<g font-size="{side / 3:g}" fill="{PALETTE["key"]}">{numbers}</g></svg>'
+        f'<g font-size="{side / 3:g}" fill="#fff" stroke="#000" stroke-width="{side / 12:g}" paint-order="stroke">'
+        f"{numbers}</g></svg>"
     )
 
 

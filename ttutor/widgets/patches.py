@@ -80,6 +80,12 @@ def read_vit(vit: Any, image: Any, class_names: list[str] | None = None) -> Read
     )
 
 
+def _busiest(image: np.ndarray, patch_size: int) -> int:
+    """The place in the sequence of the patch whose values differ most: there is something to see in it."""
+    cut = "channels (rows height) (columns width) -> (rows columns) (channels height width)"
+    return 1 + int(rearrange(image, cut, height=patch_size, width=patch_size).std(axis=1).argmax())
+
+
 def position_similarity(table: Float[Tensor, "tokens d_model"]) -> Float[Tensor, "tokens tokens"]:
     """The cosine of the angle between any two positions' embeddings."""
     unit = nn.functional.normalize(table.detach().cpu().double(), dim=-1)
@@ -173,6 +179,7 @@ class PatchesExplorer(Explorer):
             notes={**NOTES, "source": f"{answer_words(probabilities, answer)} {note}".strip()},
             view="image",
             layer=len(weights),
+            selected=_busiest(values, patch_size),
         )
 
     @classmethod

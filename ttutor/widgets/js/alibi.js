@@ -1,5 +1,5 @@
 // ALiBi: a text as one head hears it from its last word, each word as strong as distance leaves it.
-import { slider } from "./controls.js";
+import { rovingGrid, slider } from "./controls.js";
 import { css, formatNumber, make, onTraits, openCard, setTraits } from "./core.js";
 
 const CSS = css`
@@ -9,6 +9,7 @@ const CSS = css`
     line-height: 1.9;
   }
   .word {
+    cursor: pointer;
     padding: 0.15rem 0.25rem;
     border-radius: 0.3rem;
     background: color-mix(in srgb, var(--tt-weights) calc(var(--w) * 100%), transparent);
@@ -31,16 +32,26 @@ function render({ model, el }) {
   const initial = { head: get("head") };
   const tokens = get("tokens");
   const final = tokens.length - 1;
-  const mark = tokens.reduce((best, token, i) => (token.length > tokens[best].length ? i : best), 0); // the longest word
+  const longest = tokens.reduce((best, token, i) => (token.length > tokens[best].length ? i : best), 0);
+  let mark = longest; // the word that is to be heard
   const card = openCard(el, {
     label: "ALiBi",
-    question: "How far back does each head hear?",
-    invite: `Drag the head: which is the first that lets “${tokens[final]}” hear “${tokens[mark]}”?`,
-    onReset: () => setTraits(model, initial),
+    onReset: () => {
+      mark = longest;
+      setTraits(model, initial);
+      draw();
+    },
     css: CSS,
   });
   const words = tokens.map((text, i) =>
-    make("span", { class: `word tt-ease${i === final ? " last" : i === mark ? " mark" : ""}`, text }),
+    make("span", {
+      class: `word tt-ease${i === final ? " last" : ""}`,
+      role: "button",
+      tabindex: -1,
+      "data-row": 0,
+      "data-column": i,
+      text,
+    }),
   );
   const head = slider({
     label: "Head",
@@ -50,35 +61,48 @@ function render({ model, el }) {
     format: String,
     onInput: (value) => setTraits(model, { head: value }),
   });
-  card.stage.append(make("p", { class: "text" }, ...words.flatMap((word) => [word, " "])));
+  const line = make("p", { class: "text" }, ...words.flatMap((word) => [word, " "]));
+  const pick = ({ target }) => {
+    const at = words.indexOf(target);
+    if (at !== final && words[at]) draw((mark = at));
+  };
+  for (const kind of ["click", "focusin"]) line.addEventListener(kind, pick);
+  rovingGrid(
+    line,
+    (_, at) => words[at],
+    () => ({ firstRow: 0, firstColumn: 0, lastRow: 0, lastColumn: final - 1 }),
+  ).makeStop(words[mark]);
+  card.stage.append(line);
   card.controls.append(head.node);
   card.caption.textContent =
-    "Purple: what the framed word hears. All words fit it equally well. Line: words before it count less than a tenth of the nearest.";
+    "Purple: what the framed word hears. All fit it equally well. Line: before it less than a tenth of the nearest.";
   /** What the framed word's head gives each word, and from which on it is a tenth of the nearest's or more. */
   const hear = (slope) => {
     const left = tokens.map((_, i) => Math.exp(-slope * (final - i)));
     const total = left.reduce((sum, part) => sum + part, 0);
     return { left, total, from: left.findIndex((one) => one >= left[final - 1] / 10) };
   };
-  const first = get("slopes").findIndex((slope) => hear(slope).from <= mark) + 1;
   const draw = () => {
-    const slope = get("slopes")[get("head") - 1];
+    const first = get("slopes").findIndex((slope) => hear(slope).from <= mark) + 1;
+    card.ask(
+      "How far back does each head hear?",
+      `Drag the head, or tap a word: which is the first that lets “${tokens[final]}” hear “${tokens[mark]}”?`,
+    );
+    const now = get("head");
+    const slope = get("slopes")[now - 1];
     const { left, total, from } = hear(slope);
-    head.set(get("head"));
+    head.set(now);
     words.forEach((word, i) => {
       word.style.setProperty("--w", (left[i] / left[final - 1]).toFixed(4));
       word.dataset.value = (left[i] / total).toFixed(9);
       word.classList.toggle("edge", i > 0 && i === from);
+      word.classList.toggle("mark", i === mark);
     });
-    const now = get("head");
-    const verdict = from > mark ? "Not yet" : now > first ? `Yes, but head ${first} was the first` : "Yes, the first";
-    const loses = `each step back takes ${formatNumber(100 * (1 - Math.exp(-slope)), 1)}\u00a0% off`;
-    const reach = 1 + Math.floor(Math.log(10) / slope); // down to a tenth of the nearest, however long the text
-    card.find(
-      reach > final
-        ? `${verdict}: head ${now} would hear ${reach} words back, because ${loses}; this text has only ${final}.`
-        : `${verdict}: head ${now} hears ${final - from} words back, because ${loses}.`,
-    );
+    const isFirst = now > first ? `yes, but head ${first} was the first` : "yes, this is the first";
+    const verdict = `“${tokens[mark]}”: ${from > mark ? "not yet" : isFirst}`;
+    const reach = from ? `${final - from} words back` : "the whole text";
+    const loses = formatNumber(100 * (1 - Math.exp(-slope)), 1);
+    card.find(`${verdict}. Head ${now} hears ${reach}, because each step back takes ${loses}\u00a0% off.`);
   };
   const stops = [onTraits(model, ["head"], draw), card.close];
   draw();

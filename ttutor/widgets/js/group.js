@@ -140,7 +140,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(step.node, verifier.node);
-  card.caption.textContent = `${get("question")}, asked ${count} times. ✓: earns the reward. An arrow is one step on this group alone; until the next stop other questions change the model too. ${get("note")}`;
+  card.caption.textContent = `${get("question")}, asked ${count} times. ✓: earns the reward. An arrow is one step on this group alone; other questions move the model too. ${get("note")}`;
   const draw = () => {
     const found = group(get);
     step.set(get("stop"));

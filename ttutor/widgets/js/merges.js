@@ -176,15 +176,15 @@ function render({ model, el }) {
     shown = get("text");
     const [pair, tokens, number] = steps[at];
     const times = pair && get("counts")[number];
-    card.caption.textContent = `▁ is the blank before a word. Bars: how often each pair stood together, the commonest first. Of ${get("merges").length} learned merges ${steps.length - 1} occur in this text.`;
+    card.caption.textContent = `▁ is the blank before a word. Bars: how often each pair stood together. Of ${get("merges").length} learned merges ${steps.length - 1} occur in this text.`;
     card.find(
       pair
         ? at === steps.length - 1
-          ? `${tokens.length} tokens for ${[...get("text")].length} characters: what is common in the training text has joined, and what is rare there stays in pieces${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
+          ? `${tokens.length} tokens for ${[...get("text")].length} characters: what is common has joined, and what is rare stays in pieces${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
           : `${visible(pair[0])} and ${visible(pair[1])} join, because they stood together ${times === 1 ? "once" : `${times} times`} in the training text.`
         : steps.length > 1
           ? "Each character is a token of its own."
-          : "No two neighbours here stood together often enough in the training text: each character stays a token.",
+          : "No two neighbours here stood together often enough: each character stays a token.",
     );
   };
   const stops = [

@@ -83,9 +83,6 @@ const CSS = css`
     flex: 1 1 15rem;
     min-height: 15.5rem;
   }
-  .tt-card:not([data-acted]) .side {
-    opacity: 0;
-  }
   .side .tt-bars {
     margin-bottom: 0.5rem;
   }
@@ -196,7 +193,7 @@ function findingOf({ weights, view, selected, patch, channels, nTokens, position
   if (!weights)
     return selected
       ? `${name} is ${patch ** 2 * channels} numbers, and one of ${nTokens - 1} words of this sentence.`
-      : "CLS is no patch: it stands before them and gathers what the answer needs.";
+      : "CLS is no patch: it gathers what the answer needs.";
   const others = weights
     .map((_, i) => i)
     .filter((i) => i !== selected && (i || view !== "positions"))
@@ -407,7 +404,7 @@ function patchControls({ sizes, attention, positions }, set) {
     min: 1,
     max: attention.length || 1,
     step: 1,
-    decimals: 0,
+    format: (value) => `${value} of ${attention.length}`,
     onInput: (value) => set({ layer: value }),
   });
   return {

@@ -220,19 +220,16 @@ function render({ model, el }) {
   const share = GOAL / MOST;
   width.input.style.background = `linear-gradient(var(--tt-weights-line) 0 0) calc(${share} * (100% - 20px) + 8px) / 4px no-repeat`;
   card.caption.textContent =
-    "Eight random keys; the thick line leads. Grey: twice the expected spread. Meter: how far a mistake still moves the shares.";
+    "Eight random keys; thick: the leader. Grey: twice the expected spread. Meter: how far a mistake still moves the shares.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
     const [raw, scaled] = [race(get, false), race(get, true)];
-    const root = +Math.sqrt(get("width")).toFixed(1);
     card.find(
-      raw.top - scaled.top < 0.1 && get("width") < 8
-        ? root === 1
-          ? `The sides are the same, ${percent(raw.top)} each, because √d is 1.`
-          : `The sides are still nearly alike, ${percent(raw.top)} and ${percent(scaled.top)}, because √d is only ${root}.`
-        : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by ${root}, ` +
+      raw.top - scaled.top < 0.1
+        ? `Here the sides hardly differ: ${percent(raw.top)} and ${percent(scaled.top)}.`
+        : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by √d, ` +
             `${percent(scaled.top)}. Where one key takes all, a mistake moves nothing, and teaches nothing.`,
     );
   };
