@@ -225,7 +225,7 @@ class Translator(EngineTranslator):
             beam_size: how many partial translations the search keeps; 1 is greedy search.
             length_penalty: the exponent of Wu et al. (2016), equation 14, from 0 (favours short translations) to 10.
             precision: the number format of the search's matrix products: "fp32"; "bf16", which now and then chooses
-                another word, and on a CPU pays for models much wider than the one that ships; or "auto", which is bf16
+                another word, and pays on some processors (`benchmarks/README.md`); or "auto", which is bf16
                 where the processor multiplies it natively.
             attention: whether to run the model once more over what it wrote, to record where it looked.
             threads: how many batches a CPU translates side by side, each on one thread; as many as PyTorch has threads
