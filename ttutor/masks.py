@@ -75,7 +75,8 @@ def _distance(n_queries: int, n_keys: int | None, device: torch.device | str | N
             came = f"a tensor of shape {tuple(count.shape)}" if isinstance(count, Tensor) else repr(count)
             raise TypeError(f"{name} must be a whole number, such as query.shape[-2], but came {came}")
     if n_queries < 0 or n_keys < 0:
-        raise ValueError(f"counts must not be negative, but n_queries={n_queries} and n_keys={n_keys}")
+        and_keys = "" if n_keys == n_queries else f" and n_keys={n_keys}"
+        raise ValueError(f"a mask's counts must not be negative, but n_queries={n_queries}{and_keys}")
     query_position = torch.arange(n_queries, device=device) + n_keys - n_queries
     key_position = torch.arange(n_keys, device=device)
     return rearrange(query_position, "queries -> queries 1") - rearrange(key_position, "keys -> 1 keys")

@@ -105,11 +105,15 @@ def answers_other_names(function: Function) -> Function:
 class _Theirs:
     """An attribute of theirs: to ask for it raises the AttributeError that says what it is here."""
 
+    def __init__(self, here: str = "") -> None:
+        self.here = here
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(answer(owner.__name__, self.name))
+        other = f"{owner.__name__} has no `{self.name}`: here it is {self.here}"
+        raise AttributeError(other if self.here else answer(owner.__name__, self.name))
 
 
 def _made(cls: type[Any], *args: Any, **keywords: Any) -> Any:
@@ -197,7 +201,10 @@ class AnsweringTokenizer(Answering):
     """The same for a tokenizer, whose methods are asked for, too."""
 
     if not TYPE_CHECKING:
-        from_pretrained, from_file = _Theirs(), _Theirs()
+        from_file, train_from_iterator, batch_decode, batch_encode_plus = _Theirs(), _Theirs(), _Theirs(), _Theirs()
+        from_pretrained = _Theirs(
+            "`SubwordTokenizer.load(file)` for one of ours, and `ttutor.pretrained.load` for a model with its tokenizer"
+        )
 
         def __getattr__(self, name):
             message = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -87,7 +87,7 @@ def top_p_only(log_probabilities: Float[Tensor, "... vocab_size"], p: float) -> 
         tensor([0.0000, 0.6250, 0.0000, 0.3750])
     """
     if not 0 < p <= 1:
-        raise ValueError(f"p must be above 0 and at most 1, but is {p}")
+        raise ValueError(f"top-p's p must be above 0 and at most 1, but is {p}")
     if p == 1:  # not left to the sum, whose rounding could drop the rarest tokens
         return log_probabilities.log_softmax(dim=-1)
     ranked, order = log_probabilities.sort(dim=-1, descending=True, stable=True)

@@ -72,14 +72,19 @@ class Tokenizer(AnsweringTokenizer, ABC):
         return token.replace(" ", "▁")
 
     def _checked(self, token_ids: Iterable[int]) -> list[int]:
-        token_ids = list(token_ids)
-        outside = sorted({token_id for token_id in token_ids if not 0 <= token_id < self.vocab_size})
-        if outside:
-            raise ValueError(
-                f"token ids must be between 0 and {self.vocab_size - 1}, but {outside} came; "
-                "were they made by another tokenizer?"
-            )
-        return token_ids
+        return checked_ids(token_ids, self.vocab_size)
+
+
+def checked_ids(token_ids: Iterable[int], vocab_size: int) -> list[int]:
+    """Take token ids, and refuse those that no token has."""
+    token_ids = list(token_ids)
+    outside = sorted({token_id for token_id in token_ids if not 0 <= token_id < vocab_size})
+    if outside:
+        raise ValueError(
+            f"token ids must be between 0 and {vocab_size - 1}, but {outside} came; "
+            "were they made by another tokenizer?"
+        )
+    return token_ids
 
 
 def checked_texts(texts: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from ttutor.errors import FileError, SettingError
 from ttutor.files import foreign_reader, write_file
 from ttutor.names import AnsweringTokenizer, answers_other_names
-from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
+from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID, checked_ids
 
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
 """The special tokens and one token for every byte."""
@@ -124,11 +124,15 @@ class SubwordTokenizer(AnsweringTokenizer):
     @answers_other_names
     def decode(self, token_ids: Sequence[int]) -> str:
         """The text of token ids; special tokens have none."""
-        return self._tokenizer.decode(list(token_ids), skip_special_tokens=True).removeprefix(" ")
+        return self._tokenizer.decode(self._checked(token_ids), skip_special_tokens=True).removeprefix(" ")
 
     def tokens(self, token_ids: Sequence[int]) -> list[str]:
         """Each token as text that can be shown, a leading blank as "▁"."""
-        return [self._tokenizer.decode([index], skip_special_tokens=False).replace(" ", "▁") for index in token_ids]
+        ids = self._checked(token_ids)
+        return [self._tokenizer.decode([index], skip_special_tokens=False).replace(" ", "▁") for index in ids]
+
+    def _checked(self, token_ids: Sequence[int]) -> list[int]:
+        return checked_ids(token_ids, self.vocab_size)
 
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
         """The same, but so that all together are the whole text: a character of several tokens stands with the last.
@@ -139,7 +143,7 @@ class SubwordTokenizer(AnsweringTokenizer):
         """
         pieces: list[str] = []
         held: list[int] = []
-        for index in token_ids:
+        for index in self._checked(token_ids):
             held.append(index)
             text = self._tokenizer.decode(held, skip_special_tokens=False)
             if text.endswith("�") and len(pieces) + 1 < len(token_ids):  # what is missing may come

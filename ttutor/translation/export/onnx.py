@@ -7,6 +7,7 @@ every layer of cross-attention needs, side by side. ``decoder.onnx`` makes one s
 """
 
 import copy
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,23 @@ def _write_graph(
     """Export a graph whose first two axes are dynamic, but for the one column of new tokens."""
     dynamic = torch.export.Dim.DYNAMIC
     axes = tuple({0: dynamic} | ({1: dynamic} if tensor.shape[1] > 1 else {}) for tensor in example)
+    exporter = logging.getLogger("torch.onnx")
+    level = exporter.level
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of PyTorch's exporter, about itself
-        program: Any = torch.onnx.export(
-            graph, example, dynamo=True, verbose=False, dynamic_shapes=axes, input_names=inputs, output_names=outputs
-        )
+        warnings.simplefilter("ignore")  # of PyTorch's exporter, about itself,
+        exporter.setLevel(logging.ERROR)  # and about other packages, of which no graph of ours has a part
+        try:
+            program: Any = torch.onnx.export(
+                graph,
+                example,
+                dynamo=True,
+                verbose=False,
+                dynamic_shapes=axes,
+                input_names=inputs,
+                output_names=outputs,
+            )
+        finally:
+            exporter.setLevel(level)
     program.save(str(path))
 
 
