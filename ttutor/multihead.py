@@ -113,7 +113,7 @@ class MultiHeadAttention(AnsweringLayer, nn.Module):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         if n_heads < 1 or d_model < 1:
-            raise ValueError(f"both must be at least 1, but n_heads={n_heads} and d_model={d_model}")
+            raise ValueError(f"both must be at least 1, but d_model={d_model} and n_heads={n_heads}")
         if d_head is None and d_model % n_heads:
             raise ValueError(
                 f"d_model must be a multiple of n_heads, but d_model={d_model} and n_heads={n_heads}; "
