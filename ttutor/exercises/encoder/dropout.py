@@ -241,6 +241,11 @@ whole_tokens: "rand_like(features)" -> "rand_like(features[..., :1])"
     Whole tokens vanish: there is one draw for each vector. Each feature needs a draw of its own.
 same_for_batch: "rand_like(features)" -> "rand_like(features[0])"
     All sentences of the batch lose the same features: your draw has no batch axis.
+same_for_tokens: "rand_like(features)" -> "rand_like(features[:, :1])"
+    All tokens of a sentence lose the same features: your draw has no token axis.
+one_for_all: "rand_like(features)" -> "rand_like(features[0, 0])"
+    All tokens of all sentences lose the same features: you draw one vector. Each feature of each token needs a draw of
+    its own.
 detached: "features * stays" -> "features.detach() * stays"
     The values are right, but no gradient comes back through your module in training. What leaves the graph?
 inplace: "features * stays / (1 - self.p)" -> "features.mul_(stays / (1 - self.p))"
