@@ -67,7 +67,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back: “dog” gives most to")
+TAP = (f"button:has-text('{NAMES[1]}')", f"No: {NAMES[1]} looks further back, on the whole. Here “dog” gives most to")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -253,7 +253,7 @@ def test_a_head_is_enlarged_with_lines_as_thick_as_its_weights(show: Show) -> No
     expect(page.get_by_role("button", name="head 2")).to_have_attribute("aria-pressed", "true")
     top = made.key_tokens[int(np.argmax(made.weights[1][2][3]))]
     row = made.weights[1][2][3]
-    told = f": “down” gives most to “{top}”, {max(row):.3f}; its row adds up to 1.00."
+    told = f", on the whole. Here “down” gives most to “{top}”, {max(row):.3f}; its row adds up to 1.00."
     assert page.locator(".tt-found").inner_text().endswith(told)
     widths = page.locator(".tt-picture .link").evaluate_all(
         "all => all.map((one) => +one.getAttribute('stroke-width'))"

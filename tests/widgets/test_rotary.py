@@ -80,13 +80,15 @@ def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: 
 
 
 @in_browser
-def test_the_finding_says_the_angle_between_the_arrows_and_where_they_hardly_turn(show: Show) -> None:
+def test_the_finding_says_how_far_one_arrow_is_ahead_of_the_other_and_where_they_hardly_turn(show: Show) -> None:
     made = specimen()
     page = show(made)
     found, query = page.locator(".tt-found"), page.locator('[data-key="query_position"]')
     for place in (4, 3, 2, 1):
         query.press("ArrowLeft")
-        cosine = made.score_at(place, 2) / np.linalg.norm(made.query) / np.linalg.norm(made.key)
-        assert f"{np.degrees(np.arccos(cosine)):.0f}°" in found.inner_text()
+        own = np.arctan2(*made.query[::-1]) - np.arctan2(*made.key[::-1])
+        ahead = own + (place - 2) * [1, 0.1, 0.01][made.pair]
+        assert np.cos(ahead) == pytest.approx(made.score_at(place, 2) / np.hypot(*made.query) / np.hypot(*made.key))
+        assert f": {np.degrees(ahead):.0f}°.".replace("-", "−") in found.inner_text()
     page.get_by_label("0.6°").check(force=True)
     assert "comes round after 628 words, so here it hardly turns" in found.inner_text()

@@ -88,7 +88,7 @@ def test_what_is_drawn_and_said_is_pythons(show: Show) -> None:
     np.testing.assert_allclose(numbers(page, "circle"), made.scores.ravel(), atol=1e-6)
     said = [int(found) for found in re.findall(r"(\d+)\s%", page.locator(".tt-found").inner_text())]
     raw_top, scaled_top = 100 * made.weights.max(axis=1)
-    np.testing.assert_allclose(said, [raw_top, scaled_top], atol=0.51)
+    np.testing.assert_allclose(said, [raw_top, scaled_top, *100 * np.array(made.gradients)[:, 9]], atol=0.51)
     bars = page.locator(".left").evaluate_all("all => all.map((one) => Number(one.getAttribute('width')))")
     left = np.array(made.gradients)[:, 9]
     assert bars[0] / bars[1] == pytest.approx(left[0] / left[1], abs=0.01)

@@ -659,7 +659,7 @@ function render({ model, el }) {
         : [
             QUESTION,
             drawable
-              ? "Pull the blue arrow, the word’s question, onto another arrow: where does it look now?"
+              ? "Pull the blue arrow, the word’s question, until another word wins."
               : "Tap another word: it asks its own question. Then go through the steps.",
           ]),
     );

@@ -218,7 +218,7 @@ function render({ model, el }) {
     card.root.dataset.told = 1;
     card.find(
       `It reads “${seen}” and has to say “${labels[position]}”` +
-        (shifted ? ", which it has not seen." : ": it learns to copy. When it writes alone, nothing is there to copy."),
+        (shifted ? ", the word after them." : ": it learns to copy. When it writes alone, nothing is there to copy."),
     );
   };
 

@@ -152,8 +152,8 @@ function render({ model, el }) {
     plays: 0.5,
     onInput: (value) => set({ depth: value }),
   });
-  const skips = toggle({ label: "skips", onChange: (value) => set({ skips: value }) });
-  const networks = toggle({ label: "feed-forward networks", onChange: (value) => set({ networks: value }) });
+  const skips = toggle({ label: "skips", onChange: (skips) => set({ skips, depth: get("depth") || n }) });
+  const networks = toggle({ label: "feed-forward networks", onChange: (networks) => set({ networks, depth: get("depth") || n }) });
   card.stage.append(picture.node);
   card.controls.append(depth.node, skips.node, networks.node);
   card.caption.textContent =

@@ -182,7 +182,7 @@ const wordsOf = (node, state) => `${nameOf(node, state)}: ${percent(node.total)}
 
 /** A beginning with its numbers: what it is worth, and by which product. */
 function numbersOf(node, state) {
-  const share = (total) => (total < -7.6 ? percent(total) : formatNumber(Math.exp(total)));
+  const share = (total) => (total < -4.6 ? percent(total) : formatNumber(Math.exp(total)));
   const { parent, total, token } = node;
   const product = parent?.column
     ? ` = ${share(parent.total)} × ${share(total - parent.total)} for “${state.piece(token)}”`

@@ -50,7 +50,7 @@ function group(get) {
 
 /** One answer a row: its text, its advantage, its probability, and an arrow to that after the step. */
 function drawGroup({ before, after }, width, { texts, rewards, advantages }) {
-  const [paid, start, end] = [Math.min(0.19 * width, 90), Math.min(0.42 * width, 190), width - 10];
+  const [paid, start, end] = [Math.min(0.29 * width, 100), Math.min(0.5 * width, 200), width - 10];
   const x = (share) => start + share * (end - start);
   return [
     ["head0", "text", { x: 0, y: 14, text: "answer" }],

@@ -306,7 +306,7 @@ function render({ model, el }) {
         ? `${nameOf(state.head)}: ${found}`
         : way === wanted
           ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`
-          : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
+          : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn ? `looks ${way}, on the whole. Here` : "asks:"} ${found}`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state, nameOf) : []));

@@ -180,11 +180,11 @@ function render({ model, el }) {
     card.find(
       pair
         ? at === steps.length - 1
-          ? `${tokens.length} tokens for ${[...get("text")].length} characters: what is common has joined, and what is rare stays in pieces${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
+          ? `${tokens.length} tokens for ${[...get("text")].length} characters: what the learned merges join has joined, the rest stays apart${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
           : `${visible(pair[0])} and ${visible(pair[1])} join, because they stood together ${times === 1 ? "once" : `${times} times`} in the training text.`
         : steps.length > 1
           ? "Each character is a token of its own."
-          : "No two neighbours here stood together often enough: each character stays a token.",
+          : "None of the learned merges occurs here: each character stays a token.",
     );
   };
   const stops = [

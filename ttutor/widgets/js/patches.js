@@ -204,10 +204,9 @@ function findingOf({ weights, view, selected, patch, channels, nTokens, position
     positions: ["is, by position,", "like"],
   }[view];
   const spread = Math.exp(-weights.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0));
-  if (view === "attention" && spread > 0.75 * nTokens)
-    return `${name} ${verb} ${at} nearly all alike: as evenly as to ${Math.round(spread)} of ${nTokens} in equal shares.`;
   const told = `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
-  return view === "positions" ? `${told} ${neighboursOf(positions, columns)}` : told;
+  if (view === "positions") return `${told} ${neighboursOf(positions, columns)}`;
+  return view === "attention" ? `${told} It is as even as ${Math.round(spread)} of ${nTokens} equal shares.` : told;
 }
 
 /** For how many patches the one that is likest by position lies beside, above or below them. */

@@ -49,7 +49,7 @@ const CSS = css`
   }
 `;
 const TURNS = [1, 0.1, 0.01];
-const degrees = (size) => `${formatNumber((180 * size) / Math.PI, size < 0.05 ? 1 : 0)}°`;
+const degrees = (size) => `${formatNumber((180 * size) / Math.PI, Math.abs(size) < 0.05 ? 1 : 0)}°`;
 const CHANGES = ["query_position", "key_position", "pair"];
 
 /** Where both arrows point, as length and angle: their own angle, turned by their position. */
@@ -208,13 +208,12 @@ function render({ model, el }) {
     turn.set(get("pair"));
     picture.show(stateOf());
     const round = (2 * Math.PI) / TURNS[get("pair")];
-    const wedge = degrees(Math.acos(scoreAt(stateOf(), gap())));
     const { query, key, turn: angle } = stateOf();
     const own = Math.atan2(query[1], query[0]) - Math.atan2(key[1], key[0]);
     const [start, added, sum] = [own, gap() * angle, own + gap() * angle].map(degrees);
     card.find(
-      `At one place the query's arrow is ${start} ahead of the key's. ${side()} ${gap() === 0 ? "adds" : "add"} ${added}: ${sum}` +
-        `${sum.replace("−", "") === wedge ? "" : `, or ${wedge} the shorter way round`}. Move both: that and the score stay, ` +
+      `At one place the query's arrow is ${start} ahead of the key's. ${side()} ${gap() === 0 ? "adds" : "add"} ${added}: ${sum}. ` +
+        `Move both: that and the score stay, ` +
         `because both turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
     );
   };

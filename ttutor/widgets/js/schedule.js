@@ -173,14 +173,14 @@ const ends = ({ losses }) => {
 /** How many of a run's seeds end a nat below the loss of word frequencies. */
 const learned = ({ losses }, guessing) => losses.filter((series) => series.at(-1) < guessing - 1).length;
 
-/** Whether the peak that is shown needs a warm-up for all seeds to learn; of one that none saves it is said at the longest. */
+/** Whether the peak that is shown needs a warm-up for all seeds to learn. */
 function verdictOf(run, runs, guessing) {
   const all = (one) => learned(one, guessing) === one.losses.length;
   const [bare, ...warm] = runs.filter((one) => one.peak === run.peak).sort((a, b) => a.warmup - b.warmup);
   if (run === bare) return "";
   if (all(bare)) return " This peak needs no warm-up.";
   if (all(run)) return " This peak needs a warm-up.";
-  return run === warm.at(-1) && !warm.some(all) ? " No warm-up tried here saves this peak." : "";
+  return warm.some(all) ? " A longer one does better." : " No warm-up saves it here: this peak is too high.";
 }
 
 /** How it ends, beside the same peak without a warm-up. */

@@ -202,13 +202,13 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
 const percent = (share) => `${formatNumber(100 * share, share < 0.0995 ? 1 : 0)}\u00a0%`;
 
 /** What comparing all with all takes of the work now, and at twice the length. */
-function findingOf({ name, length, share, work, word, words, more, longest, half }) {
+function findingOf({ name, length, share, work, words, more, longest, half }) {
   const times = formatNumber(total(work, 2 * length) / total(work, length), 1);
   return (
     (length === half
       ? `Here purple is half of the work, at ${formatCount(length)} ${words}: `
       : `With ${formatCount(length)} ${words} purple is ${percent(share(length))} of the work: `) +
-    `each ${word} meets each ${word}. ` +
+    `all pairs of ${words} are counted, masked ones too. ` +
     `Twice as many ${words} take ${times} times the work, and purple is ${percent(share(2 * length))} of it.` +
     (longest && length > longest
       ? ` But ${name} ends at ${formatCount(longest)} positions: a ${more} is a calculation only.`

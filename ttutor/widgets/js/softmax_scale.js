@@ -230,7 +230,7 @@ function render({ model, el }) {
       raw.top - scaled.top < 0.1
         ? `Here the sides hardly differ: ${percent(raw.top)} and ${percent(scaled.top)}.`
         : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by √d, ` +
-            `${percent(scaled.top)}. Where one key takes all, a mistake moves nothing, and teaches nothing.`,
+            `${percent(scaled.top)}. Then a mistake teaches less: on average ${percent(raw.left)} and ${percent(scaled.left)} of the most.`,
     );
   };
   const stops = [

@@ -716,7 +716,7 @@ function render({ model, el, alone }) {
     if (isForced && part !== "encoder") {
       const changes = changesAfter(place, answer);
       return changes
-        ? `It ${changes}, because it writes on from your ${name(query)}.`
+        ? `It ${changes}, because it writes on from your ${name(query).replace("the ", "")}.`
         : `Your ${name(query)} changes no word after it.`;
     }
     const verb = part === "encoder" ? "Reading" : "Writing";

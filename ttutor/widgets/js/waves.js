@@ -296,11 +296,11 @@ function render({ model, el }) {
     const differ = HANDS.filter((pair) => !alike(other - here)(pair)).length;
     card.find(
       framed === "all"
-        ? `Slow hands tell far places apart, fast ones neighbours: ${here} looks like no other.`
+        ? `Fast hands tell neighbours apart, slower ones what lies farther: ${here} looks like no other.`
         : other === here
           ? `Both lines stand at ${here}.`
           : READS[framed].every(alike(other - here))
-            ? `The framed clock cannot tell ${here} from ${other}. Of the 8 clocks ${differ} can, because there the hands differ.`
+            ? `The framed clock’s hands are less than 17° apart: it hardly tells ${here} from ${other}. ${differ} of the 8 clocks do.`
             : `The framed clock tells ${other} from ${here}${othersOf(lookAlike(here, framed, get("shown")).length - 1)}`,
     );
   };
