@@ -271,7 +271,7 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     new = {step[0] for step in forced["written"][2:]} - usual
     said = page.locator(".tt-found").inner_text()
     assert bool(re.search("It (adds|writes) ", said)) == bool(new)
-    assert "from your “" in said or "changes no word after it" in said
+    assert "from your “" in said or "come only words that were there before" in said
     page.get_by_text("Reset", exact=True).click()
     page.get_by_role("radio", name="Heads").check(force=True)
     for layer in range(4):
@@ -372,6 +372,16 @@ def test_each_view_says_what_it_shows_also_beside_a_forced_word(show: Show) -> N
     page.get_by_role("radio", name="Beam").check(force=True)
     settled(page)
     expect(found).to_contain_text("The beam searches without your words.")
+
+
+@in_browser
+def test_after_an_end_mark_that_was_forced_nothing_is_written(show: Show) -> None:
+    page = show(specimen())
+    page.locator(".next button").filter(has_text="end").first.click()
+    settled(page)
+    said = page.locator(".tt-found").inner_text()
+    assert said.startswith("It leaves out ")
+    assert said.endswith(", because nothing is written after your end mark.")
 
 
 @in_browser

@@ -715,9 +715,10 @@ function render({ model, el, alone }) {
     const isForced = model.get("view") === "words" && !model.get("off").length && place === forced - 1;
     if (isForced && part !== "encoder") {
       const changes = changesAfter(place, answer);
+      const why = query === EOS ? "nothing is written after your end mark" : `it writes on from your ${name(query)}`;
       return changes
-        ? `It ${changes}, because it writes on from your ${name(query).replace("the ", "")}.`
-        : `Your ${name(query)} changes no word after it.`;
+        ? `It ${changes}, because ${why}.`
+        : `After your ${name(query)} come only words that were there before.`;
     }
     const verb = part === "encoder" ? "Reading" : "Writing";
     return `${verb} ${name(query)}, it looks most at ${name(key)}${who}.`;
