@@ -27,7 +27,10 @@ def gpt(
     seed: Annotated[int, typer.Option(help="The same seed trains and draws the same.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a small GPT on your own text, tokenizer and all, then let it write: ttutor gpt --prompt "Once"."""
+    """Train a small GPT on your own text, then let it write.
+
+    Its tokenizer is learned from the text, too. Let it write by: ttutor gpt --prompt "Once".
+    """
     with plain_errors():
         from ttutor.errors import SettingError
 
