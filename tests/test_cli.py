@@ -74,6 +74,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert [name for name in ("train", "translate", "evaluate", "doctor") if name not in shown] == []
+    assert "..." not in shown.partition("Commands:")[2]  # no line is cut, on 80 columns either
 
 
 def test_an_unknown_command_is_refused_without_a_traceback() -> None:
@@ -113,6 +114,25 @@ def test_a_reader_who_has_left_is_no_failure(monkeypatch: pytest.MonkeyPatch, ca
 def test_a_command_or_option_of_others_is_answered_with_ours(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture
 ) -> None:
+    assert main(arguments) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "pairs.txt"], "expected options, but came pairs.txt: a text is given by --source pairs.txt"),
+        (["train", "a.en", "b c.fr"], "a text is given by --source a.en --target 'b c.fr'"),
+        (["train", "--preset", "multi30k"], "did you mean multi30k-tiny or multi30k-short?"),
+        (
+            ["train", "--languages", "en-xx"],
+            "(multi30k is the default where neither --preset nor --recipe names a text)",
+        ),
+        (["fetch", "smolm2"], "did you mean smollm2?"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(arguments: list[str], said: str, capsys: pytest.CaptureFixture) -> None:
     assert main(arguments) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 

@@ -81,7 +81,7 @@ def build_app() -> typer.Typer:
 
     @app.command("doctor")
     def show_doctor(as_json: bool = typer.Option(False, "--json", help="Print JSON, for programs.")) -> None:
-        """Show versions and device, what is missing, and the command that gets it."""
+        """Show versions, device, what is missing, and how to get it."""
         with plain_errors():
             status = doctor.run(as_json)
         raise typer.Exit(status)

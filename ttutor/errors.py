@@ -5,7 +5,7 @@ Whatever is wrong with a text, a file, a submission, a setting or the machine is
 type raises Python's own ValueError, TypeError or IndexError.
 """
 
-SYMPTOMS_PAGE = 'the book\'s page "What went wrong?" has the usual causes'
+SYMPTOMS_PAGE = 'the book\'s page "What went wrong?" (book/symptoms.md) has the usual causes'
 """What is added to an error that many readers meet, and whose cause lies elsewhere."""
 
 

@@ -161,7 +161,8 @@ def record(element: Element, page: str, place: str) -> Record | None:
         element.find("p").drop_tree()
         return Record("exercise", 0, anchor, f"{number}: {title}", place, [title.partition(" ★")[0]], *taken(element))
     if "ledger-claim" in classes:
-        title = words_of(element[1])
+        title, (verdict,) = words_of(element[1]), element.find_class("ledger-verdict")
+        place = f"Verdict: {words_of(verdict)} · {place}"  # the title is what is said, not what the book says
         element[1].drop_tree()
         return Record("claim", 0, anchor, title, place, [anchor], *taken(element))
     return None

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.book.browser import HTML, INSPECT, OVERFLOW, PHONE, Visit, watch
+from ttutor.claims import chapters
 
 pytestmark = pytest.mark.browser
 
@@ -123,6 +124,19 @@ def test_every_record_leads_to_a_place_that_exists() -> None:
     ids = [set(re.findall(r'\bid="([^"]+)"', page)) for page in pages]
     assert [record[1:4] for record in data["records"] if record[2] and record[2] not in ids[record[1]]] == []
     assert {record[0] for record in data["records"]} >= KINDS
+
+
+def test_a_claim_is_shown_with_its_verdict(tab: Page) -> None:
+    verdicts = {claim.id.lower(): claim.verdict for listed in chapters().values() for claim in listed}
+    places = tab.evaluate(
+        "() => ttutorRecords.records.filter(([kind]) => kind === 'claim').map((one) => [one[2], one[4]])"
+    )
+    assert {anchor: place.partition(" · ")[0] for anchor, place in places} == {
+        anchor: f"Verdict: {verdict}" for anchor, verdict in verdicts.items()
+    }
+    tab.fill("#book-search-words", "RMSNorm faster")
+    claim = tab.locator("#book-search-results li", has_text="RMSNorm is about 10 % faster")
+    expect(claim.locator(".book-search-where")).to_contain_text(f"Verdict: {verdicts['var-13']}")
 
 
 def test_solutions_and_hints_are_not_shown_in_results() -> None:

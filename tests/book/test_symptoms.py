@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
+from ttutor.errors import SYMPTOMS_PAGE
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
 PAGE = (BOOK / "symptoms.md").read_text(encoding="utf-8")
 BEGINNING, *SECTIONS = re.split(r"^### ", PAGE, flags=re.M)
 SYMPTOMS = {section.partition("\n")[0]: re.split(r"^## ", section, flags=re.M)[0] for section in SECTIONS}
@@ -31,6 +34,12 @@ ELSEWHERE = {
 
 def blocks(heading: str) -> list[str]:
     return CODE.findall(SYMPTOMS[heading])
+
+
+def test_errors_name_the_file_and_the_title_of_this_page() -> None:
+    (file,) = re.findall(r"\(([\w/.]+)\)", SYMPTOMS_PAGE)
+    (title,) = re.findall(r'"(.+)"', SYMPTOMS_PAGE)
+    assert f"# {title}\n" in (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_there_are_forty_and_more() -> None:

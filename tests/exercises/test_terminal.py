@@ -156,6 +156,13 @@ def test_a_misspelt_answer_is_named_and_not_passed_over(ttutor, work) -> None:
     assert "my_paddingmask answers no exercise; did you mean my_padding_mask?" in output
 
 
+def test_what_may_not_be_used_is_said_with_an_exercise_and_over_its_stub(ttutor) -> None:
+    told = "Not to be used: cross_entropy, nll_loss, CrossEntropyLoss, NLLLoss, smoothed_cross_entropy."
+    assert told in ttutor("exercises", "training.masked_loss").output
+    assert f"# {told}\ndef my_masked_loss(" in ttutor("exercises", "--stubs", "training.masked_loss").output
+    assert "Not to be used" not in ttutor("exercises", "training.low_loss").output
+
+
 def test_the_stubs_of_all_exercises_are_a_file_that_is_not_started(ttutor, tmp_path) -> None:
     (tmp_path / "stubs.py").write_text(ttutor("exercises", "--stubs").output)
     output = ttutor("check", "stubs.py", code=1).output

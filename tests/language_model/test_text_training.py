@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,7 @@ import torch
 from ttutor import assets
 from ttutor.device import choose_threads
 from ttutor.errors import FileError, InputError, SettingError
-from ttutor.language_model import SIZES, TextTraining, continue_text, load_language_model
+from ttutor.language_model import SIZES, TextTraining, continue_text, gpt_command, load_language_model
 from ttutor.language_model.model_folder import save_language_model
 from ttutor.language_model.text_training import LEARNING_RATES
 from ttutor.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -121,7 +123,8 @@ def test_the_page_shows_what_was_measured() -> None:
     [
         (lambda: TextTraining("too short"), InputError, "has 9 letters, and 2,000 are the least"),
         (lambda: TextTraining(TEXT, size="huge"), SettingError, "tiny, small, medium"),
-        (lambda: TextTraining(TEXT, minutes=0.0), SettingError, "above 0, but came 0.0 minutes"),
+        (lambda: TextTraining(TEXT, minutes=0.0), SettingError, "expected minutes above 0, but came 0$"),
+        (lambda: TextTraining(TEXT, steps=0), SettingError, "expected steps above 0, but came 0$"),
         (lambda: TextTraining(TEXT, size="medium"), InputError, "too short for the size 'medium'"),
         (lambda: tiny().resume(), SettingError, "without a folder"),
         (lambda: load_language_model("nowhere"), FileError, "no language model in nowhere"),
@@ -208,6 +211,37 @@ def test_the_command_trains_refuses_to_overwrite_and_writes(ttutor, tmp_path: Pa
     assert ttutor("gpt", "--out", str(out), "--prompt", "The hen", "--length", "8").output.startswith("The hen")
     assert "ttutor gpt my.txt" in ttutor("gpt", code=2).output
     assert "is a file; choose a folder by --out" in ttutor("gpt", str(path), "--out", str(path), code=2).output
+
+
+def test_the_text_and_the_settings_are_looked_at_before_the_folder(ttutor, tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    ttutor("gpt", "my.txt", "--size", "tiny", "--steps", "1", "--quiet")
+    before = {path: path.read_bytes() for path in (tmp_path / "my-gpt").rglob("*") if path.is_file()}
+    for options in ([], ["--overwrite"], ["--resume"]):
+        assert "there is no file nothing.txt" in ttutor("gpt", "nothing.txt", *options, code=2).output
+        assert "minutes above 0, but came -1\n" in ttutor("gpt", "my.txt", "--minutes", "-1", *options, code=2).output
+        assert "there is no size 'huge'" in ttutor("gpt", "my.txt", "--size", "huge", *options, code=2).output
+    assert {path: path.read_bytes() for path in (tmp_path / "my-gpt").rglob("*") if path.is_file()} == before
+
+
+def test_where_there_is_nothing_to_go_on_with_the_command_that_begins_is_named(ttutor, tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    output = ttutor("gpt", "my.txt", "--size", "tiny", "--steps", "1", "--out", "nope", "--resume", code=2).output
+    begin = re.search("begin one: ttutor (.*)\n", output)[1]
+    ttutor(*shlex.split(begin), "--quiet")
+    assert load_language_model(tmp_path / "nope")
+
+
+def test_the_command_that_is_printed_after_ctrl_c_goes_on(ttutor, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "my text.txt").write_text(TEXT, encoding="utf-8")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(gpt_command, "_show", lambda training, loss: os.kill(os.getpid(), 2))
+        begun = ["--size", "tiny", "--steps", "10", "--seed", "3", "--out", "my model"]
+        output = ttutor("gpt", "my text.txt", *begun, code=130).output
+    assert "saved after step 1. Go on with: ttutor gpt" in output
+    ttutor(*shlex.split(output.rpartition("Go on with: ttutor ")[2]))
+    checkpoint, _ = load_checkpoint(tmp_path / "my model" / "checkpoints")
+    assert checkpoint.step == 10
 
 
 def test_a_small_model_trains_on_one_thread_and_a_medium_one_on_all(ttutor, tmp_path: Path, two_threads: None) -> None:

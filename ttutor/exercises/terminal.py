@@ -45,7 +45,7 @@ def list_exercises(
         Path | None, typer.Option(help="Try the exercises of a folder of your own.", metavar="my_course/")
     ] = None,
 ) -> None:
-    """Show how far you have come, the exercises of a chapter, or one of them."""
+    """Show your progress, the exercises of a chapter, or one of them."""
     from ttutor.exercises.exercise import CHAPTERS
     from ttutor.exercises.progress import progress_file, read_progress
     from ttutor.exercises.registry import exercises, find
@@ -86,7 +86,10 @@ def check_file(
     hint: Annotated[int, typer.Option(help="Show the first 1, 2 or 3 hints where it is not right.", min=0, max=3)] = 0,
     seed: Annotated[int, typer.Option(help="Choose other inputs.")] = 0,
 ) -> None:
-    """Check the answers in a file: every function or class that is called as an exercise's stub (or my_...)."""
+    """Check the answers in a file.
+
+    Every function or class that is called as an exercise's stub (or my_...) is one.
+    """
     import torch
 
     from ttutor.device import choose_threads
@@ -202,7 +205,13 @@ def _whole(exercise, hint: int) -> str:
     about += f", about {exercise.minutes} minutes"
     code = "\n".join([*imports(exercise), "", "", stub_source(exercise, f"my_{exercise.name}")])
     hints = [f"Hint {tier}: {text}" for tier, text in enumerate(exercise.hints[:hint], start=1)]
-    return "\n\n".join([about.strip(), _wrapped(exercise.statement), code.rstrip(), *map(_wrapped, hints)])
+    statement = [_wrapped(exercise.statement), *map(_wrapped, _ruled_out(exercise))]
+    return "\n\n".join([about.strip(), *statement, code.rstrip(), *map(_wrapped, hints)])
+
+
+def _ruled_out(exercise) -> list[str]:
+    """What an answer may not call, in a sentence; nothing where it may call all."""
+    return [f"Not to be used: {', '.join(exercise.forbids)}."] if exercise.forbids else []
 
 
 def _stub_file(chosen: Sequence) -> str:
@@ -214,7 +223,8 @@ def _stub_file(chosen: Sequence) -> str:
 
     parts = ["\n".join(imports(*chosen))]
     for exercise in chosen:
-        statement = textwrap.indent(_wrapped(exercise.statement), "# ", lambda line: True)
+        told = "\n\n".join(map(_wrapped, [exercise.statement, *_ruled_out(exercise)]))
+        statement = textwrap.indent(told, "# ", lambda line: True)
         stub = stub_source(exercise, f"my_{exercise.name}").rstrip()
         parts.append(f"# {number(exercise.id)} {exercise.id}: {exercise.title}\n{statement}\n{stub}")
     return "\n\n\n".join(parts)

@@ -64,7 +64,10 @@ def grade(
         bool, typer.Option("--self-test", help="Try the grader on this machine: right answers, wrong ones, attacks.")
     ] = False,
 ) -> None:
-    """Grade a class: marks, feedback and a gradebook, and what the class has misunderstood."""
+    """Grade a class: marks, feedback and a gradebook.
+
+    And what the class has misunderstood.
+    """
     from ttutor.exercises.registry import add_folder
     from ttutor.files import write_text
     from ttutor.grading import exports
@@ -151,7 +154,10 @@ def write_homework(
     out: Annotated[Path, typer.Option(help="The notebook to write.")] = Path("homework.ipynb"),
     own: Own = None,
 ) -> None:
-    """Write a homework notebook: statements, stubs, checks, and cells for what people mark."""
+    """Write a homework notebook.
+
+    It has statements, stubs, checks, and cells for what people mark.
+    """
     from ttutor.exercises.registry import add_folder
     from ttutor.files import write_text
     from ttutor.grading.assignment import read_assignment

@@ -27,7 +27,10 @@ def gpt(
     seed: Annotated[int, typer.Option(help="The same seed trains and draws the same.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a small GPT on your own text, tokenizer and all, then let it write: ttutor gpt --prompt "Once"."""
+    """Train a small GPT on your own text, then let it write.
+
+    Its tokenizer is learned from the text, too. Let it write by: ttutor gpt --prompt "Once".
+    """
     with plain_errors():
         from ttutor.errors import SettingError
 
@@ -74,19 +77,24 @@ def _train(
     from ttutor.errors import FileError
     from ttutor.files import sole_writer
     from ttutor.language_model.model_folder import WEIGHTS
-    from ttutor.language_model.text_training import TextTraining
+    from ttutor.language_model.text_training import TextTraining, check_settings
+    from ttutor.training.checkpoint import checkpoint_paths
     from ttutor.training.progress import Stopped
     from ttutor.training.run_folder import LOCK
 
+    with open_text(text) as stream:
+        read = "".join(f"{line}\n" for group in read_groups(stream, str(text)) for line in group)
+    check_settings(read, size, minutes, steps)
+    again = _command(text, folder, size, minutes, steps, seed)
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; choose a folder by --out")
     if ((folder / WEIGHTS).exists() or (folder / "checkpoints").exists()) and not (resume or overwrite):
         raise FileError(f"{folder} holds a model already: name another folder by --out, or give --overwrite")
+    if resume and not checkpoint_paths(folder / "checkpoints"):
+        raise FileError(f"there is no training in {folder} to go on with; begin one: {again}")
     if folder.exists():
         with sole_writer(folder / LOCK):  # refused at once, not after a vocabulary has been learned
             pass
-    with open_text(text) as stream:
-        read = "".join(f"{line}\n" for group in read_groups(stream, str(text)) for line in group)
     training = TextTraining(read, folder, size=size, minutes=minutes, steps=steps, seed=seed)
     torch.set_num_threads(choose_threads(training.largest_product()))
     if resume:
@@ -100,10 +108,16 @@ def _train(
     try:
         training.run(quiet=quiet, on_look=None if quiet else _show)
     except Stopped:
-        again = f"ttutor gpt {quote(str(text))} --out {quote(str(folder))} --resume"
-        say(f"\nStopped and saved after step {training.step:,}. Go on with the same options: {again}", error=True)
+        say(f"\nStopped and saved after step {training.step:,}. Go on with: {again} --resume", error=True)
         raise typer.Exit(130) from None
     _end(training, folder, quiet)
+
+
+def _command(text: Path, folder: Path, size: str, minutes: float, steps: int | None, seed: int) -> str:
+    """The command of a training, with all that decides its result: only the same goes on with it."""
+    length = f"--minutes {str(minutes).removesuffix('.0')}" if steps is None else f"--steps {steps}"
+    chosen = f"--size {size} {length}" + (f" --seed {seed}" if seed else "")
+    return f"ttutor gpt {quote(str(text))} --out {quote(str(folder))} {chosen}"
 
 
 def _show(training: "TextTraining", loss: float) -> None:

@@ -90,12 +90,7 @@ class TextTraining:
         steps: int | None = None,
         seed: int = 0,
     ) -> None:
-        if size not in SIZES:
-            raise SettingError(f"there is no size {size!r}; choose {', '.join(SIZES)}")
-        if not minutes > 0 or (steps is not None and steps < 1):
-            raise SettingError(f"expected minutes or steps above 0, but came {minutes} minutes and {steps} steps")
-        if len(text) < SHORTEST:
-            raise InputError(f"the text has {len(text):,} letters, and {SHORTEST:,} are the least to learn from")
+        check_settings(text, size, minutes, steps)
         self.folder = None if folder is None else Path(folder)
         self.minutes, self.steps, self.size, self.seed = minutes, steps, size, seed
         self.learning_rate = LEARNING_RATES[size]
@@ -263,7 +258,7 @@ class TextTraining:
         """
         if self.folder is None:
             raise SettingError("a training without a folder cannot be resumed; name one")
-        checkpoint, messages = load_checkpoint(self.folder / "checkpoints")
+        checkpoint, messages = load_checkpoint(self.folder / "checkpoints", "ttutor gpt")
         stored: Standing = checkpoint.part(Standing, self.folder)
         other = [name for name, value in self.signature.items() if stored.signature.get(name) != value]
         if other:
@@ -290,6 +285,17 @@ class TextTraining:
         self.step, self.seconds, self.looked = stored.step, stored.seconds, stored.looked
         self.best_loss = stored.best_loss
         return messages
+
+
+def check_settings(text: str, size: str, minutes: float, steps: int | None) -> None:
+    """Refuse what no training can begin with; quick, while a vocabulary takes long to learn."""
+    if size not in SIZES:
+        raise SettingError(f"there is no size {size!r}; choose {', '.join(SIZES)}")
+    for name, length in (("minutes", minutes), ("steps", steps)):
+        if length is not None and not length > 0:
+            raise SettingError(f"expected {name} above 0, but came {length:g}")
+    if len(text) < SHORTEST:
+        raise InputError(f"the text has {len(text):,} letters, and {SHORTEST:,} are the least to learn from")
 
 
 OnLook = Callable[[TextTraining, float], None]

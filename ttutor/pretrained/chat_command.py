@@ -24,7 +24,10 @@ ENDINGS = {
 
 def chat(
     question: Annotated[
-        list[str] | None, typer.Argument(help="One question to answer; without it, a conversation.")
+        list[str] | None,
+        typer.Argument(
+            help="One question to answer, as is all that comes from a pipe; without either, a conversation."
+        ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="What the model is told before the first question.")] = None,
     temperature: Annotated[
@@ -40,7 +43,7 @@ def chat(
         Path | None, typer.Option(help="A GGUF file of your own; default: smollm2.", metavar="FILE.gguf")
     ] = None,
 ) -> None:
-    """Talk to a small published model, opened by the classes of the book."""
+    """Talk to a small published model, opened by the book's classes."""
     with plain_errors():
         from ttutor.errors import FileError, SettingError
 

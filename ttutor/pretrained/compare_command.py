@@ -22,7 +22,10 @@ def compare(
         float | None, typer.Option(help="Share of the largest number that counts as rounding.")
     ] = None,
 ) -> None:
-    """Find the first layer in which two models differ that should be equal, and the usual reasons there."""
+    """Find the first layer in which two models differ.
+
+    For models that should be equal; it says the usual reasons there.
+    """
     with plain_errors():
         import torch
 

@@ -1,6 +1,7 @@
 """`ttutor fetch`: data sets and models that others published."""
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,10 @@ def fetch(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Download a data set or a model, checked by its checksums; what is there already is not fetched again."""
+    """Download a data set or a model, checked by its checksums.
+
+    What is there already is not fetched again.
+    """
     with plain_errors():
         from ttutor.pretrained.catalogue import PUBLISHED
 
@@ -57,8 +61,10 @@ def _fetch_dataset(
     from ttutor.pretrained.catalogue import PUBLISHED
 
     if name not in DATASETS:
+        near = get_close_matches(name.lower(), [*DATASETS, *PUBLISHED], 1)
+        asked = f"did you mean {near[0]}? known are" if near else "known are"
         raise InputError(
-            f"there is no data set {name!r}; known are: {', '.join(DATASETS)}; and the models {', '.join(PUBLISHED)}"
+            f"there is no data set {name!r}; {asked}: {', '.join(DATASETS)}; and the models {', '.join(PUBLISHED)}"
         )
     dataset, tell = known_dataset(name), teller(quiet)
     folder = data_root(data_dir) / dataset.name

@@ -109,8 +109,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     return path
 
 
-def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
-    """The newest checkpoint under `folder` that is whole, with a message for each damaged one that was passed over."""
+def load_checkpoint(folder: Path, command: str = "ttutor train") -> tuple[Checkpoint, list[str]]:
+    """The newest checkpoint under `folder` that is whole, with a message for each damaged one that was passed over.
+
+    Where there is none, the error names the command that trains.
+    """
     complaints: list[str] = []
     for path in checkpoint_paths(folder):
         try:
@@ -118,8 +121,8 @@ def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
         except FileError as error:
             complaints.append(str(error))
     if not complaints:
-        raise FileError(f"there is no checkpoint in {folder}; train first with `ttutor train`")
-    raise FileError(f"no checkpoint in {folder} is whole: {'; '.join(complaints)}; train anew with `ttutor train`")
+        raise FileError(f"there is no checkpoint in {folder}; train first with `{command}`")
+    raise FileError(f"no checkpoint in {folder} is whole: {'; '.join(complaints)}; train anew with `{command}`")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

@@ -172,7 +172,9 @@ class TrainingRecipe:
         is the Transformer-Tiny of Wu et al. (2021) on Multi30k.
         """
         if name not in PRESETS:
-            raise SettingError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+            near = " or ".join(get_close_matches(str(name), PRESETS))
+            asked = f"did you mean {near}? " if near else ""
+            raise SettingError(f"there is no preset {name!r}; {asked}there are {', '.join(PRESETS)}")
         return cls.load(PRESETS[name])
 
     def to_toml(self) -> str:

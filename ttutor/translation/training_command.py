@@ -14,7 +14,7 @@ import typer
 
 from ttutor.console import MENDABLE, say, teller
 from ttutor.corpora.corpus import Corpus
-from ttutor.errors import FileError, ProcessLost, RunError, SettingError, TtutorError
+from ttutor.errors import FileError, InputError, ProcessLost, RunError, SettingError, TtutorError
 from ttutor.training.curve import write_curve
 from ttutor.training.precision import place, training_device
 from ttutor.training.processes import Processes, may_be_restarted
@@ -142,7 +142,14 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes, he
     device = training_device(request.device, processes.local_rank)
     if processes.is_first:
         folder.check_free(overwrite=request.overwrite)
-    files = files_for(recipe, request.files, request.data_dir)
+    try:
+        files = files_for(recipe, request.files, request.data_dir)
+    except InputError as error:
+        if request.preset or request.recipe:
+            raise
+        raise InputError(
+            f"{error} ({recipe.corpus} is the default where neither --preset nor --recipe names a text)"
+        ) from None
     corpus = read_corpus(files, recipe.seed)
     for note in corpus.notes:
         tell(note)

@@ -12,7 +12,7 @@ from ttutor.translation.commands import curve, evaluate, export, train, translat
 
 def register(app: typer.Typer) -> None:
     """Add the translator's commands to the `ttutor` command."""
-    app.command("train")(train.train)
+    app.command("train", context_settings={"allow_extra_args": True})(train.train)  # it says what they should be
     app.command("translate")(translate.translate)
     app.command("evaluate")(evaluate.evaluate)
     app.command("export")(export.export)

@@ -21,7 +21,7 @@ def curve(
         ),
     ] = None,
 ) -> None:
-    """Draw training loss, validation loss and learning rate of one run or several, finished or not."""
+    """Draw the losses and learning rate of runs, finished or not."""
     with plain_errors():
         from ttutor.training.curve import write_curve
         from ttutor.training.run_folder import RunFolder

@@ -34,7 +34,10 @@ def evaluate(
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the data sets.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Score a trained model: BLEU and chrF with sacreBLEU's signatures, exact matches, and the worst sentences."""
+    """Score a trained model by BLEU, chrF and exact matches.
+
+    With sacreBLEU's signatures, and the worst sentences.
+    """
     with plain_errors():
         from ttutor.corpora.text_files import check_output, write_text
         from ttutor.translation.evaluation import evaluate as score

@@ -33,7 +33,9 @@ def export(
         Path | None, typer.Option(help="Folder to write; default: the run's name and the form, beside the run.")
     ] = None,
 ) -> None:
-    """Write a trained model for another program: Hugging Face's transformers, CTranslate2 or ONNX Runtime.
+    """Write a trained model for another program.
+
+    For Hugging Face's transformers, CTranslate2 or ONNX Runtime.
 
     The tokenizer, the preparation of the text and a card for people go into the folder, too. `ttutor translate --run
     FOLDER` runs it.

@@ -1,6 +1,7 @@
 """`ttutor train`."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from ttutor.console import plain_errors
 
 
 def train(
+    context: typer.Context,
     source: Annotated[
         Path | None,
         typer.Option(help="Sentences to translate from, one a line (.gz too); or, alone, sentence, tab, translation."),
@@ -38,14 +40,22 @@ def train(
     samples: Annotated[int, typer.Option(help="Show this many validation sentences as it learns.", min=0)] = 3,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a translator; without options on the embedded English-French grammar, in about a minute.
+    """Train a translator.
+
+    Without options it learns the embedded English-French grammar, in about a minute.
 
     In several processes, on one machine or many: torchrun --nproc-per-node 2 -m ttutor train ... Each computes its
     share of a step's batches, on a GPU of its own or on the CPU; the result is that of one process, up to rounding.
     """
     with plain_errors():
+        from ttutor.errors import SettingError
         from ttutor.translation import training_command
 
+        if context.args:
+            options = " ".join(
+                f"--{name} {quote(path)}" for name, path in zip(("source", "target"), context.args, strict=False)
+            )
+            raise SettingError(f"expected options, but came {' '.join(context.args)}: a text is given by {options}")
         training_command.run(
             training_command.TrainingRequest(
                 files={

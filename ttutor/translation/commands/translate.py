@@ -50,7 +50,9 @@ def translate(
     alignment: Annotated[bool, typer.Option("--alignment", help="The source words that it looked at.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a sentence, for programs.")] = False,
 ) -> None:
-    """Translate sentences with a trained model: arguments, a file, or lines from a pipe, answered in order.
+    """Translate sentences with a trained model.
+
+    They are arguments, a file, or lines from a pipe, and are answered in order.
 
     Before any training of yours it is the model that ships with ttutor: captions of photographs, English to German.
 
