@@ -24,6 +24,7 @@ from ttutor.exercises.running import Outcome, input_names, make_inputs
 from ttutor.exercises.student_code import cannot_load, is_puzzle
 from ttutor.grading.answer import Definition, FileRead, chosen, is_broken, is_untouched, names_of, read_files
 from ttutor.grading.assignment import Assignment, Worth
+from ttutor.grading.bundle import sources_for
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark, number, ungraded
 from ttutor.grading.sandbox import Sandbox, SandboxError
 from ttutor.grading.session import RemoteAnswer, Session
@@ -113,6 +114,7 @@ class _Marking:
         """The verdict on one exercise. Our own mistakes cost nobody a mark; what a submission sends costs its own."""
         try:
             expectations(exercise, self.assignment.inputs_seed, exercise.cases)
+            sources_for(exercise)
         except Exception as error:
             return self._failed(exercise, error)
         try:
@@ -225,6 +227,8 @@ def verdict_on(exercise: Exercise, answer: RemoteAnswer, seed: int) -> Verdict:
     if (hint_id := fingerprint(mistakes, came)) is not None:
         return Verdict(state, marks, hint_id, exercise.known_mistake(hint_id).says)
     hint_id, message = _Sitting(exercise, answer, seed, cases, expected, mistakes, came).said()
+    if isinstance(answer.failure, SandboxError):  # where a property looked, which takes it for the answer's
+        raise answer.failure
     return Verdict(state, marks, hint_id, message)
 
 
