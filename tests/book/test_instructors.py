@@ -50,6 +50,14 @@ def test_the_states_of_the_gradebook_are_those_of_the_table() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == seen
 
 
+def test_in_the_sample_only_those_whose_marks_are_all_there_are_ok() -> None:
+    sample = TEXT[TEXT.index("$ cut -d, -f1") :].partition("```")[0].splitlines()[3:]
+    assert len(sample) == 6
+    for _, _, state, *points, total, _ in (row.split(",") for row in sample):
+        assert state == ("missing" if not any(map(int, filter(None, points))) else "ok" if total else "open")
+        assert (state == "open") is ("" in points)
+
+
 def test_how_an_exercise_ends_is_named_in_words_and_as_the_records_have_it() -> None:
     sentence = TEXT[TEXT.index("How each exercise ended") :].partition("\n")[0]
     ended = [state for state in State if state not in (State.NOT_GRADABLE, State.GRADER_ERROR)]

@@ -78,6 +78,7 @@ def test_an_exercise_of_ones_own_is_found_and_checked(folder) -> None:
         ("return 3 * values", "return values + values", "the mistake thrice (thrice) earns all points"),
         ("torch.randn(5, generator=random)", "torch.ones(5)", "what is right for one seed is right for 5 of 5 others"),
         ("reference=twice", "reference=lambda values: 3 * values, solution=twice", "the solution does not pass"),
+        ("minutes=5", "minutes=5, observe=lambda answer, values: answer(values)", "observe is <lambda>, which cannot"),
     ],
 )
 def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -58,6 +58,9 @@ def test_everything_that_can_be_asked_for(tmp_path) -> None:
     ("table", "said"),
     [
         ({"colour": 1}, "colour: there is no such key"),
+        ({"deadlin": 1}, "deadlin: there is no such key (did you mean deadline?)"),
+        ({"limits": {"second": 1}}, "limits: second: there is no such key (did you mean seconds?)"),
+        ({"by_hand": {"essay": {"points": 1, "ask": ""}}}, "essay: ask: there is no such key (did you mean asks?)"),
         ({"seed": 3}, "seed: input should be a valid string, but 3 came"),
         ({"seed": "short"}, "at least 8 characters"),
         ({"exercises": {}}, "exercises: tuple should have at least 1 item"),
@@ -74,8 +77,9 @@ def test_everything_that_can_be_asked_for(tmp_path) -> None:
         ({"limits": {"seconds": float("inf")}}, "finite number"),
         ({"limits": 7}, "limits: input should be a dictionary"),
         ({"visibility": {"results": "everybody"}}, "'visible', 'after_due_date', 'after_published' or 'hidden'"),
-        ({"deadline": "tomorrow"}, "deadline: input should be a valid datetime"),
-        ({"deadline": datetime(2026, 1, 1)}, "deadline: input should have timezone info"),
+        ({"deadline": "tomorrow"}, "such as 2026-11-20 23:59:00+01:00, but tomorrow came"),
+        ({"deadline": datetime(2026, 1, 1)}, "offset from UTC, such as 2026-01-01 00:00:00+01:00, but 2026-01-01"),
+        ({"extensions": {"ada": date(2026, 1, 1)}}, "extensions: ada: expected a time with its offset from UTC"),
         ({"late": {"percent_per_day": 101}}, "less than or equal to 100"),
         ({"by_hand": {"essay": {"points": 1, "kind": "song"}}}, "essay: kind: input should be 'text' or 'plot'"),
         ({"by_hand": {SOFTMAX: 1}}, "twice came attention.softmax"),
@@ -95,7 +99,7 @@ def test_all_that_is_wrong_is_named_at_once() -> None:
     assert str(caught.value).split("; ") == [
         "seed: field required",
         "exercises: attention.softmax: points: input should be a valid number, but 'four' came",
-        "sed: there is no such key",
+        "sed: there is no such key (did you mean seed?)",
     ]
 
 

@@ -45,6 +45,20 @@ def test_a_class_is_graded_with_one_command(grade, work, tmp_path) -> None:
     assert "No mark has changed." in again
 
 
+def test_what_waits_for_a_mark_by_hand_is_one_line(grade, work, tmp_path) -> None:
+    (tmp_path / "hw1.toml").write_text(f"{HOMEWORK}[by_hand]\nessay = 5\n")
+    put(work, {"cy.py": f"{SOFTMAX}=not_gradable"})
+    put(tmp_path, {"r.csv": "student\nada\nbo\ncy\ndi\n"})
+    said = grade("in", "--assignment", "hw1.toml", "--roster", "r.csv", code=1).output
+    assert "3 submissions: 3 graded now, 0 stood already; 1 handed in nothing." in said
+    told = [line for line in said.splitlines() if line.startswith("To look at")]
+    assert told == [f"To look at: cy: Open: {SOFTMAX}.", "To look at: 3 wait for a mark by hand: essay"]
+    page = (tmp_path / "results" / "summary.md").read_text()
+    assert f"## To look at\n\n- cy (cy): Open: {SOFTMAX}.\n- 3 wait for a mark by hand: essay\n" in page
+    again = grade("in", "--assignment", "hw1.toml", "--roster", "r.csv", "--only", "di", code=1).output
+    assert "3 submissions: 0 graded now, 3 stood already; 1 handed in nothing." in again
+
+
 def test_exit_codes(grade, work) -> None:
     put(work, {"cy.py": "NOT_GRADABLE NOTE broken"})
     assert "To look at: cy: broken" in grade("in", "--assignment", "hw1.toml", code=1).output

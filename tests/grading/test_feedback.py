@@ -13,6 +13,7 @@ from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.assignment import Lateness
 from ttutor.grading.feedback import IN_WORDS, as_html, feedback_notebook, plain, table
 from ttutor.grading.feedback import feedback as page_of
+from ttutor.grading.gradebook import with_marks_by_hand
 from ttutor.grading.marks import State
 
 ATTACKS = (
@@ -124,6 +125,15 @@ def test_hints_are_for_the_instructor() -> None:
 def test_every_state_has_its_words(state) -> None:
     markdown, _ = feedback(asked(), recorded("ada", marked(SOFTMAX, state), marked(MASK)))
     assert IN_WORDS[state] in markdown
+
+
+def test_what_is_marked_by_hand_waits_and_has_not_failed() -> None:
+    wanted = asked(by_hand={"short_essay": 10})
+    for page in feedback(wanted, with_marks_by_hand(wanted, recorded(), {})):
+        assert "waits for a mark by hand" in page
+        assert "Short essay: open" in page
+        assert "could not be graded" not in page
+        assert "short_essay" not in page.replace("\\", "")
 
 
 def test_what_is_not_graded_promises_no_points() -> None:

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
-from ttutor.grading.gradebook import canvas, gradebook, lms_of, moodle
+from ttutor.grading.gradebook import canvas, gradebook, lms_of, moodle, with_marks_by_hand
 from ttutor.grading.marks import State
 from ttutor.grading.roster import Roster, Student
 
@@ -37,6 +37,13 @@ def test_what_is_open_stays_empty_and_is_no_zero() -> None:
         ["open", "", "2", ""],
         ["grader_error", "", "", ""],
     ]
+
+
+def test_what_is_to_be_looked_at_is_not_lost_behind_what_waits_for_a_mark_by_hand() -> None:
+    wanted = asked(by_hand={"essay": 10})
+    strange = recorded("ada", marked(SOFTMAX, warnings=("hw1.py, line 3: `sys`",)), marked(MASK))
+    came = rows(gradebook(wanted, [with_marks_by_hand(wanted, one, {}) for one in (strange, recorded("bo"))]))
+    assert [[row[3], *row[6:8]] for row in came[2:]] == [["look", "", ""], ["open", "", ""]]
 
 
 @pytest.mark.parametrize(

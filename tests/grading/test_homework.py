@@ -22,13 +22,18 @@ curve = { points = 2, asks = "Draw it.", kind = "plot" }
 def test_a_notebook_has_statement_stub_check_and_room(ttutor, tmp_path) -> None:
     put(tmp_path, {"hw1.toml": ASSIGNMENT})
     said = ttutor("homework", "hw1.toml", "--out", "hw1.ipynb").output
-    assert "1 exercises, 2 pieces to be marked by hand" in said
+    assert "1 exercise, 2 pieces to be marked by hand" in said
     data = (tmp_path / "hw1.ipynb").read_bytes()
     notebook = json.loads(data)
     text = "\n".join(cell["source"] for cell in notebook["cells"])
-    for wanted in ("# Homework 1", "Due 2026-11-20 22:59 UTC", "(4 points)", 'check("attention.softmax", my_softmax)'):
+    for wanted in (
+        "# Homework 1",
+        "Due 2026-11-20 23:59 (UTC+01:00)",
+        "(4 points)",
+        'check("attention.softmax", my_softmax)',
+    ):
         assert wanted in text
-    for wanted in ("Why does it survive?", "Draw it.", "# Your code and its picture."):
+    for wanted in ("## Essay (5 points, marked by a person)", "Why does it survive?", "# Your code and its picture."):
         assert wanted in text
     assert "nobody knows" not in text
     pieces, notes, broken, is_notebook = pieces_of("hw1.ipynb", data)

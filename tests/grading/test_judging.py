@@ -207,3 +207,50 @@ def test_what_cannot_be_compared_costs_its_exercise_and_not_the_run(grader, monk
     assert mark.state is State.OK
     assert (mark.exercises[0].state, mark.exercises[0].earned) == (State.CRASH, 0)
     assert any("cannot be compared (ZeroDivisionError" in note for note in mark.notes)
+
+
+TWO = ("attention.softmax", "attention.causal_attention", "attention.scaled_dot_product_attention")
+CALLS = """
+import torch
+
+WIDE = -float("inf")
+
+def my_softmax(scores, dim=-1):
+    return {softmax}
+
+def weights(scores):
+    return my_softmax(scores, {dim})
+
+def my_causal_attention(query, key, value):
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return weights(scores.masked_fill(later, WIDE)) @ value
+
+def my_scaled_dot_product_attention(query, key, value, mask=None):
+    return query * WIDE  # my_softmax is not called
+
+print(my_softmax(WIDE))
+"""
+
+
+@pytest.mark.parametrize(
+    ("softmax", "dim", "says"),
+    [
+        ("scores.exp() / scores.exp().sum()", -1, True),
+        ("my_softmax(scores, dim)", -1, True),
+        (
+            "torch.exp(scores - scores.amax(dim, True)) / torch.exp(scores - scores.amax(dim, True)).sum(dim, True)",
+            0,
+            False,
+        ),
+    ],
+    ids=["wrong", "raises", "right"],
+)
+def test_an_answer_that_calls_another_wrong_one_is_told_so(forks, softmax, dim, says) -> None:
+    mark = Grader(homework(*TWO), forks).grade(handed_in(CALLS.format(softmax=softmax, dim=dim)))
+    first, attention, alone = mark.exercises
+    assert (attention.state is State.OK) is (alone.state is State.OK) is False
+    assert (first.state is State.OK) is not says
+    sentence = "It calls your `my_softmax`, which is not right either: mend that first."
+    assert attention.message.endswith(sentence) is says, attention.message
+    assert "It calls" not in first.message + alone.message

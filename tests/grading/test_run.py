@@ -178,7 +178,7 @@ def test_a_deadline_that_moves_needs_no_grading(tmp_path, counted) -> None:
     outcome = run(folder, tmp_path / "out", assignment=late, roster=roster)
     assert counted() == []
     assert outcome.records[0].total == 3.0
-    assert "It came 1 hours after the deadline; 50 %" in (tmp_path / "out" / "feedback" / "ada.md").read_text()
+    assert "It came 1 hour after the deadline; 50 %" in (tmp_path / "out" / "feedback" / "ada.md").read_text()
 
 
 def test_a_record_that_was_damaged_is_made_anew(twelve, graded, tmp_path) -> None:

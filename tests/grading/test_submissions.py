@@ -368,8 +368,8 @@ def test_rosters_of_canvas_and_moodle(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("colour\nred\n", "a column `student`"),
-        ("", "a column `student`"),
+        ("colour,shade\nred,1\n", "Canvas's ID), but it has 'colour', 'shade'"),
+        ("", "a column `student` (or Moodle's Identifier, Canvas's ID), but no row came"),
         ("student\nada\nADA\n", "twice came ada"),
         ("student,submitted\nada,yesterday\n", "submitted of ada must be a time"),
         ("student,submitted\nada,2026-11-20T23:00:00\n", "with its offset"),

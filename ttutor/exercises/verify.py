@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ttutor.exercises.exercise import Exercise
@@ -22,10 +24,39 @@ def problems_of(exercise: Exercise) -> list[str]:
     The reference and the solution pass, the untouched stub earns nothing, every mistake is rejected and gets its own
     sentence, and what is right for one seed is wrong for others.
     """
-    found: list[str] = []
+    found = list(lost_functions(exercise))
     for seed in SEEDS:
         found += [*_of_right_answers(exercise, seed), *_of_mistakes(exercise, seed)]
     return [*dict.fromkeys(found), *_of_stub(exercise), *_of_constants(exercise)]
+
+
+def lost_functions(exercise: Exercise) -> Iterator[str]:
+    """Say which function, of those that go with an answer into its worker, cannot be found there by its name.
+
+    They are `observe` and the functions among a case's inputs; all others are called beside the judge alone.
+    """
+    handed = [("observe", exercise.observe)]
+    for case in exercise.cases:
+        found = functions_in(make_inputs(exercise, case, SEEDS[0]))
+        handed += [(f"with {case.name}: an input", one) for one in found]
+    for what, one in handed:
+        module, name = getattr(one, "__module__", None), getattr(one, "__name__", None)
+        if name is None or getattr(sys.modules.get(module or ""), name, None) is not one:
+            yield (
+                f"{what} is {name or type(one).__name__}, which cannot be found by a name in its module: write a "
+                "function with `def` at the file's top level, since answers run in another process"
+            )
+
+
+def functions_in(value: Any) -> Iterator[Any]:
+    """Yield the functions among inputs, those that `partial` binds without what it binds."""
+    if isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from functions_in(part)
+    elif isinstance(value, partial):
+        yield from functions_in((value.func, value.args, value.keywords))
+    elif callable(value):
+        yield value
 
 
 def _of_right_answers(exercise: Exercise, seed: int) -> Iterator[str]:

@@ -6,8 +6,10 @@ was expected, before any submission is opened.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,6 +73,12 @@ class ByHand:
     points: Points
     asks: str = ""
     kind: Literal["text", "plot"] = "text"
+
+    @property
+    def title(self) -> str:
+        """What a student reads above it: its name as words."""
+        words = self.exercise_id.replace("_", " ").strip()
+        return words[:1].upper() + words[1:]
 
 
 @dataclass(frozen=True, config=NO_MORE)
@@ -264,10 +272,26 @@ def _said(error: Mapping[str, Any], rows: Mapping[str, list[dict[str, Any]]]) ->
     where = list(error["loc"])
     if len(where) > 1 and where[0] in rows:
         where[1] = rows[where[0]][where[1]]["exercise_id"]
+    place, given = ": ".join(map(str, where)), error["input"]
     if error["type"] == "unexpected_keyword_argument":
-        return f"{': '.join(map(str, where))}: there is no such key"
-    came = "" if error["type"] == "missing" else f", but {error['input']!r} came"
-    return f"{': '.join(map(str, where))}: {error['msg'].lower()}{came}"
+        known = [one.name for one in fields(TABLES.get(where[0], Assignment)) if one.name != "exercise_id"]
+        near = difflib.get_close_matches(str(where[-1]), known, n=1)
+        return f"{place}: there is no such key{f' (did you mean {near[0]}?)' if near else ''}"
+    if error["type"] in ("timezone_aware", "datetime_type"):
+        moment = given if isinstance(given, datetime) else datetime(2026, 11, 20, 23, 59)
+        return f"{place}: expected a time with its offset from UTC, such as {moment}+01:00, but {given} came"
+    came = "" if error["type"] == "missing" else f", but {given!r} came"
+    return f"{place}: {error['msg'].lower()}{came}"
+
+
+TABLES: dict[str, Any] = {
+    "exercises": Worth,
+    "by_hand": ByHand,
+    "limits": Limits,
+    "visibility": Visibility,
+    "late": Late,
+}
+"""What stands below a key of an assignment; all other keys are the assignment's own."""
 
 
 def _check_exercises(asked: Assignment) -> None:

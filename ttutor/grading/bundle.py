@@ -20,6 +20,7 @@ from ttutor.errors import InputError
 from ttutor.exercises.exercise import Answer, Exercise
 from ttutor.exercises.running import make_inputs
 from ttutor.exercises.source import imports
+from ttutor.exercises.verify import functions_in, lost_functions
 
 COURSE = "ttutor"
 
@@ -29,28 +30,37 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
     """Return the modules, name by name, that a worker needs for an exercise: what observes, and what is given.
 
     Raises:
-        InputError: the exercise uses its imports in a way that cannot be followed.
+        InputError: the exercise uses its imports in a way that cannot be followed, or a function that has no name.
     """
+    if lost := "; ".join(lost_functions(exercise)):
+        raise InputError(f"{exercise.id}: {lost}")
     observing = {"forbidden": "disable", "running": "gradients_of", "student_code": "seen"}
     roots = [(f"ttutor.exercises.{module}", name) for module, name in observing.items()]
-    roots += [*given_to(exercise), *_functions_among_inputs(exercise)]
-    roots += [] if exercise.calls_directly else [(exercise.observe.__module__, exercise.observe.__name__)]
-    return cut(tuple(dict.fromkeys(roots)))
+    roots += [pair for pair in functions_for(exercise) if _is_course(pair[0])]  # PyTorch's are there anyway
+    return cut(tuple(dict.fromkeys([*roots, *given_to(exercise)])))
 
 
 @cache
-def _functions_among_inputs(exercise: Exercise) -> tuple[tuple[str, str], ...]:
-    """The functions that an exercise hands to an answer, also those of its properties: they travel as source."""
-    if not any(_holds_functions(one) for case in exercise.cases for one in make_inputs(exercise, case, 0)):
-        return ()
+def functions_for(exercise: Exercise) -> tuple[tuple[str, str], ...]:
+    """Return what a worker is asked for by module and name: what observes, and the functions among inputs.
+
+    Functions that a property hands over are among them; they all travel as source.
+    """
+    observing = () if exercise.calls_directly else (exercise.observe,)
+    among = [one for case in exercise.cases for one in functions_in(make_inputs(exercise, case, 0))]
+    found = [*observing, *among, *(_named_by_makers(exercise) if among else ())]
+    return tuple(dict.fromkeys((one.__module__, one.__name__) for one in found))
+
+
+def _named_by_makers(exercise: Exercise) -> list[Any]:
+    """The functions of its module that what makes inputs, or a property, names."""
     handed: list[Callable[..., Any]] = [case.inputs for case in exercise.cases]
     handed += [prop.broken for prop in exercise.properties]
-    makers: list[Any] = [inspect.unwrap(one) for one in handed]
+    makers: list[Any] = [inspect.unwrap(one.func if isinstance(one, partial) else one) for one in handed]
     named = [one.__globals__.get(name) for one in makers for code in _codes(one) for name in code.co_names]
     named += [made for value in named if isinstance(value, (tuple, list)) for row in value for made in _each(row)]
     found = [value.func if isinstance(value, partial) else value for value in named]
-    mine = [one for one in found if inspect.isfunction(one) and one.__module__ == exercise.stub.__module__]
-    return tuple(dict.fromkeys((one.__module__, one.__name__) for one in mine))
+    return [one for one in found if inspect.isfunction(one) and one.__module__ == exercise.stub.__module__]
 
 
 def _codes(function: Any) -> tuple[types.CodeType, ...]:
@@ -60,10 +70,6 @@ def _codes(function: Any) -> tuple[types.CodeType, ...]:
 
 def _each(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _holds_functions(value: Any) -> bool:
-    return any(map(_holds_functions, value)) if isinstance(value, (tuple, list)) else callable(value)
 
 
 @cache
@@ -102,6 +108,8 @@ def cut(roots: tuple[tuple[str, str], ...], made: tuple[tuple[str, str], ...] = 
         if module not in modules:
             modules[module] = _Module.read(module, [source for place, source in made if place == module])
         queue += modules[module].keep(name)
+    if lost := [f"{module}.{name}" for module, name in roots if not modules[module].has(name)]:
+        raise InputError(f"{lost[0]} is not defined at the top level of its file")
     return {name: modules[name].source() for name in sorted(modules)}
 
 
@@ -135,6 +143,10 @@ class _Module:
             else:
                 self.kept[index] |= _bound(statement)
                 yield from ((self.name, used) for used in self._used(statement))
+
+    def has(self, name: str) -> bool:
+        """Whether something that binds a name is kept."""
+        return any(name in names for names in self.kept.values())
 
     def source(self) -> str:
         """The module with what is kept alone."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,13 +119,18 @@ def grade(
 
 def _tell(request: GradeRequest, outcome: Outcome) -> None:
     """Say what an instructor wants to know at once; all else stands in the files."""
-    from ttutor.grading.feedback import look_at_these, overview, why_open
+    from ttutor.grading.feedback import look_at_these, overview, to_look_at, wait_for_marks, why_open
+    from ttutor.grading.marks import State, counted
 
-    open_ones = [record for record in outcome.records if record.is_open and record.student not in outcome.failures]
-    stood = len(outcome.records) - outcome.n_new - len(outcome.failures)
-    say(f"{len(outcome.records)} submissions: {outcome.n_new} graded now, {stood} stood already.")
-    for record in open_ones[:SHOWN]:
-        say(f"To look at: {record.student}: {why_open(record)}")
+    handed_in = [record for record in outcome.records if record.mark.state is not State.MISSING]
+    stood = len(handed_in) - outcome.n_new - len(outcome.failures)
+    nothing = f"; {without} handed in nothing" if (without := len(outcome.records) - len(handed_in)) else ""
+    say(f"{counted(len(handed_in), 'submission')}: {outcome.n_new} graded now, {stood} stood already{nothing}.")
+    graded = [record for record in outcome.records if record.student not in outcome.failures]
+    for record in to_look_at(request.assignment, graded)[:SHOWN]:
+        say(f"To look at: {record.student}: {why_open(request.assignment, record)}")
+    for line in wait_for_marks(request.assignment, graded):
+        say(f"To look at: {line}")
     for line in look_at_these(outcome.records)[:SHOWN]:
         say(f"Look at these: {line}")
     for name, why in list(outcome.failures.items())[:SHOWN]:
@@ -162,6 +166,7 @@ def write_homework(
     from ttutor.files import write_text
     from ttutor.grading.assignment import read_assignment
     from ttutor.grading.feedback import notebook_of
+    from ttutor.grading.marks import counted
 
     with plain_errors():
         if own is not None:
@@ -170,16 +175,18 @@ def write_homework(
         if out.exists():
             fail(f"{out} exists; remove it or choose another --out")
         write_text(out, notebook_of(_cells(asked)))
-        say(f"Written to {out}: {len(asked.exercises)} exercises, {len(asked.by_hand)} pieces to be marked by hand.")
+        pieces = f"{counted(len(asked.by_hand), 'piece')} to be marked by hand"
+        say(f"Written to {out}: {counted(len(asked.exercises), 'exercise')}, {pieces}.")
 
 
 def _cells(assignment: Assignment) -> Iterator[tuple[str, str]]:
     """An assignment as cells of a notebook; nothing secret stands in them."""
     from ttutor.exercises.registry import find
     from ttutor.exercises.source import imports, stub_source
+    from ttutor.grading.marks import counted
 
     deadline = assignment.deadline
-    due = f" Due {deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if deadline is not None else ""
+    due = f" Due {deadline:%Y-%m-%d %H:%M} ({deadline.tzname()})." if deadline is not None else ""
     exercises = [find(one.exercise_id) for one in assignment.exercises]
     pairs = zip(assignment.exercises, exercises, strict=True)
     is_kept = any(one.case_hidden(case.name, case.hidden) for one, exercise in pairs for case in exercise.cases)
@@ -187,9 +194,11 @@ def _cells(assignment: Assignment) -> Iterator[tuple[str, str]]:
     yield "code", "\n".join([*imports(*exercises), "from ttutor.exercises import check"])
     for worth, exercise in zip(assignment.exercises, exercises, strict=True):
         name = f"my_{exercise.name}"
-        yield "markdown", f"## {exercise.title} ({worth.points:g} points)\n\n{exercise.statement.strip()}"
+        points = counted(worth.points, "point")
+        yield "markdown", f"## {exercise.title} ({points})\n\n{exercise.statement.strip()}"
         yield "code", stub_source(exercise, name).rstrip()
         yield "code", f'check("{exercise.id}", {name})'
     for piece in assignment.by_hand:
-        yield "markdown", f"## {piece.exercise_id} ({piece.points:g} points, read by a person)\n\n{piece.asks}".rstrip()
+        about = f"{counted(piece.points, 'point')}, marked by a person"
+        yield "markdown", f"## {piece.title} ({about})\n\n{piece.asks}".rstrip()
         yield ("code", "# Your code and its picture.") if piece.kind == "plot" else ("markdown", "*Your answer.*")

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.feedback import IN_WORDS, message_for
+from ttutor.grading.feedback import IN_WORDS, in_words, message_for
 from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.record import Record
 from ttutor.texts import printable
@@ -86,7 +86,7 @@ def junit(assignment: Assignment, records: Sequence[Record]) -> str:
 
 def _entries(assignment: Assignment, one: ExerciseMark) -> list[dict[str, Any]]:
     seen = tuple(case for case in one.cases if not case.hidden)
-    text = f"{IN_WORDS[one.state]}. {message_for(one)}".strip()
+    text = f"{in_words(one)}. {message_for(one)}".strip()
     if len(seen) == len(one.cases):
         return [_entry(one.title, one.earned, one.possible, one.state is State.OK, assignment.visibility.results, text)]
     earned, possible = _share(one, seen)
@@ -120,4 +120,4 @@ def _share(one: ExerciseMark, cases: tuple[CaseMark, ...]) -> tuple[float, float
 def _why(record: Record, one: ExerciseMark) -> str:
     if record.mark.state in (State.NOT_GRADABLE, State.GRADER_ERROR):
         return IN_WORDS[record.mark.state]
-    return _printable(message_for(one) or IN_WORDS[one.state])
+    return _printable(message_for(one) or in_words(one))

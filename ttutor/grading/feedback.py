@@ -16,8 +16,8 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from ttutor.grading.assignment import Assignment
-from ttutor.grading.marks import CaseMark, ExerciseMark, State, number
+from ttutor.grading.assignment import Assignment, ByHand, Worth
+from ttutor.grading.marks import CaseMark, ExerciseMark, State, counted, number
 from ttutor.grading.record import Record
 from ttutor.grading.worker.framing import Malformed, parse_json
 from ttutor.texts import printable
@@ -78,6 +78,8 @@ IN_WORDS = {
     State.NOT_GRADABLE: "could not be graded; a person will look at it",
     State.GRADER_ERROR: "could not be graded yet, through no fault of yours",
 }
+BY_HAND = "waits for a mark by hand"
+NO_MARK = (State.NOT_GRADABLE, State.GRADER_ERROR)
 KEPT_BACK = (
     "It is right on the cases that you can see, or goes wrong on others too: try inputs of other shapes and sizes."
 )
@@ -86,6 +88,11 @@ KEPT_BACK = (
 def feedback(assignment: Assignment, record: Record) -> str:
     """Return the page for one student, as Markdown."""
     return page(f"{assignment.title}: {record.shown}", _blocks(assignment, record))
+
+
+def in_words(one: ExerciseMark) -> str:
+    """Return how an exercise ended; what has no cases to run waits, and has not failed."""
+    return BY_HAND if one.state is State.NOT_GRADABLE and not one.cases else IN_WORDS[one.state]
 
 
 def message_for(one: ExerciseMark) -> str:
@@ -98,7 +105,7 @@ def _blocks(assignment: Assignment, record: Record) -> Iterator[str]:
     if record.problem is not None:
         yield plain(record.problem)
     if record.mark.state is State.OK:
-        rows = [(one.title, IN_WORDS[one.state], _earned(one)) for one in record.mark.exercises]
+        rows = [(one.title, in_words(one), _earned(one)) for one in record.mark.exercises]
         yield table(("Exercise", "State", "Points"), rows)
         for one in record.mark.exercises:
             yield from findings(one)
@@ -114,7 +121,7 @@ def summed_up(assignment: Assignment, record: Record) -> list[str]:
     if record.late is None or record.late.hours <= 0:
         return [_sum(assignment, record)]
     cost = f"; {number(record.late.percent)} % of the total were taken off" if record.late.percent else ""
-    late = f"It came {number(record.late.hours)} hours after the deadline{cost}."
+    late = f"It came {counted(record.late.hours, 'hour')} after the deadline{cost}."
     return [_sum(assignment, record), late]
 
 
@@ -127,14 +134,15 @@ def _sum(assignment: Assignment, record: Record) -> str:
 
 
 def _earned(one: ExerciseMark) -> str:
-    if one.state in (State.NOT_GRADABLE, State.GRADER_ERROR):
+    if one.state in NO_MARK:
         return "open"
     return f"{number(one.earned)} of {number(one.possible)}"
 
 
 def findings(one: ExerciseMark) -> list[str]:
     """Return what was found in one exercise."""
-    blocks = [f"## {plain(one.title)} ({one.exercise_id}): {_earned(one)}"]
+    name = f" ({one.exercise_id})" if "." in one.exercise_id else ""  # a piece marked by hand has only its title
+    blocks = [f"## {plain(one.title)}{name}: {_earned(one)}"]
     if message := message_for(one):
         blocks.append(plain(message))
     cases = () if one.state is State.MISSING else one.cases
@@ -226,8 +234,9 @@ def summary(assignment: Assignment, records: Sequence[Record], notes: Sequence[s
         blocks += ["## What was misunderstood", table((*HEADER, "What they are told"), known)]
     if others := [row[:3] for row in hints if not row[3]]:
         blocks += ["## Other trouble", table(HEADER, others)]
+    urgent = [f"{one.student} ({one.shown}): {why_open(assignment, one)}" for one in to_look_at(assignment, records)]
     for heading, sentences in (
-        ("To look at", [f"{one.student} ({one.shown}): {why_open(one)}" for one in records if one.is_open]),
+        ("To look at", [*urgent, *wait_for_marks(assignment, records)]),
         ("Look at these", look_at_these(records)),
         ("Late", _late(records)),
         ("Notes", notes),
@@ -266,7 +275,7 @@ def _counted(records: Sequence[Record]) -> str:
     states = Counter(record.mark.state for record in records)
     graded = states.pop(State.OK, 0)
     rest = [f"{count} {state.value.replace('_', ' ')}" for state, count in sorted(states.items())]
-    return f"{len(records)} students: {', '.join([f'{graded} graded', *rest])}."
+    return f"{counted(len(records), 'student')}: {', '.join([f'{graded} graded', *rest])}."
 
 
 def _totals(assignment: Assignment, records: Sequence[Record]) -> list[str]:
@@ -309,11 +318,30 @@ def _says(exercise_id: str, hint_id: str) -> str:
     return dict(hints).get(hint_id, "")
 
 
-def why_open(record: Record) -> str:
-    """Return why a person has to look at a submission before it has a total."""
+def to_look_at(assignment: Assignment, records: Sequence[Record]) -> list[Record]:
+    """Return those that a person has to look at for more than what is marked by hand anyway."""
+    return [one for one in records if one.mark.state in NO_MARK or _open(assignment.exercises, one)]
+
+
+def wait_for_marks(assignment: Assignment, records: Sequence[Record]) -> list[str]:
+    """Return one sentence for all who wait for a mark by hand, or nothing."""
+    waiting = [found for record in records if (found := _open(assignment.by_hand, record))]
+    pieces = dict.fromkeys(piece for found in waiting for piece in found)
+    wait = "waits" if len(waiting) == 1 else "wait"
+    return [f"{len(waiting)} {wait} for a mark by hand: {', '.join(pieces)}"] if waiting else []
+
+
+def _open(asked: Sequence[Worth | ByHand], record: Record) -> list[str]:
+    """Which of some pieces wait for a person."""
+    ids = {one.exercise_id for one in asked}
+    return [one.exercise_id for one in record.mark.exercises if one.state in NO_MARK and one.exercise_id in ids]
+
+
+def why_open(assignment: Assignment, record: Record) -> str:
+    """Return why a person has to look at a submission before it has a total, marks by hand aside."""
     if record.mark.state is State.GRADER_ERROR:
         return "The grader made a mistake of its own: see grader-errors.txt."
-    which = [one.exercise_id for one in record.mark.exercises if one.state is State.NOT_GRADABLE]
+    which = _open(assignment.exercises, record)
     said = [record.problem or "", f"Open: {', '.join(which)}." if which else "", *record.mark.notes]
     return " ".join(filter(None, said)) or record.mark.state.value
 
@@ -330,7 +358,7 @@ def look_at_these(records: Sequence[Record]) -> tuple[str, ...]:
 
 def _late(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(
-        f"{record.student}: {number(record.late.hours)} hours"
+        f"{record.student}: {counted(record.late.hours, 'hour')}"
         + (f", {number(record.late.percent)} % taken off" if record.late.percent else "")
         for record in records
         if record.late is not None and record.late.hours > 0

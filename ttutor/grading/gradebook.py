@@ -149,7 +149,7 @@ def _points_given(text: str, most: float, where: str) -> float | None:
 def with_marks_by_hand(assignment: Assignment, record: Record, marks: Mapping[tuple[str, str], HandMark]) -> Record:
     """Return a record as people and programs see it: with what was given by hand."""
     waiting = State.MISSING if record.mark.state is State.MISSING else State.NOT_GRADABLE
-    pieces = [without_points(one, one.exercise_id, waiting) for one in assignment.by_hand]
+    pieces = [without_points(one, one.title, waiting) for one in assignment.by_hand]
     exercises = tuple(
         _marked(one, marks.get((record.student, one.exercise_id))) for one in (*record.mark.exercises, *pieces)
     )

@@ -6,6 +6,7 @@ is added: hanging, dying, and what may be said of cases that students must not k
 
 from __future__ import annotations
 
+import ast
 import time
 import traceback
 from collections.abc import Iterator
@@ -24,13 +25,16 @@ from ttutor.exercises.running import Outcome, input_names, make_inputs
 from ttutor.exercises.student_code import cannot_load, is_puzzle
 from ttutor.grading.answer import Definition, FileRead, chosen, is_broken, is_untouched, names_of, read_files
 from ttutor.grading.assignment import Assignment, Worth
+from ttutor.grading.bundle import sources_for
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark, number, ungraded
 from ttutor.grading.sandbox import Sandbox, SandboxError
 from ttutor.grading.session import RemoteAnswer, Session
 from ttutor.grading.student_error import KNOWN, StudentCodeFailed, is_from_worker, place_of, shown
 from ttutor.grading.vocabulary import strange_words
 from ttutor.grading.worker.framing import Malformed
+from ttutor.grading.worker.reader import BINDS
 
+NOT_RIGHT = (State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH)
 WAITS = "Something stands in it that this exercise gives no reason for (below): a person looks before it has a mark."
 
 
@@ -78,7 +82,7 @@ class _Marking:
         if all(file.problem for file in self.files):
             nothing = ungraded(self.assignment, submission.student, State.NOT_GRADABLE, self.session.sandbox.kind)
             return replace(nothing, notes=tuple(map(shown, self.notes)))
-        marks = tuple(map(self._exercise, range(len(self.exercises))))
+        marks = self._with_causes([self._exercise(index) for index in range(len(self.exercises))])
         notes = dict.fromkeys((*self.notes, *self.session.notes))
         return SubmissionMark(
             student=submission.student,
@@ -109,10 +113,24 @@ class _Marking:
             seconds=time.monotonic() - started,
         )
 
+    def _with_causes(self, marks: list[ExerciseMark]) -> tuple[ExerciseMark, ...]:
+        """Say of a wrong answer which others of the hand-in, wrong too, have to run for it."""
+        answers = [chosen(exercise, self.files) for exercise in self.exercises]
+        wrong = [one if mark.state in NOT_RIGHT else None for one, mark in zip(answers, marks, strict=True)]
+        told = []
+        for answer, mark in zip(wrong, marks, strict=True):
+            if names := [f"`{one.name}`" for one in wrong if one and answer and _calls(answer, one)]:
+                are, those = ("is", "that") if len(names) == 1 else ("are", "those")
+                cause = f"It calls your {' and '.join(names)}, which {are} not right either: mend {those} first."
+                mark = replace(mark, message=shown(f"{mark.message} {cause}"))
+            told.append(mark)
+        return tuple(told)
+
     def _guarded(self, exercise: Exercise, definition: Definition | None) -> Verdict:
         """The verdict on one exercise. Our own mistakes cost nobody a mark; what a submission sends costs its own."""
         try:
             expectations(exercise, self.assignment.inputs_seed, exercise.cases)
+            sources_for(exercise)
         except Exception as error:
             return self._failed(exercise, error)
         try:
@@ -162,6 +180,18 @@ class _Marking:
             why = " ".join(failed) or wording.error(error)
             return unseen(exercise, State.ERROR, "cannot_load", f"`{answer.definition.name}` is not defined: {why}")
         return None if problem is None else unseen(exercise, State.ERROR, "cannot_load", problem)
+
+
+def _calls(answer: Definition, other: Definition) -> bool:
+    """Whether the code of an answer names another answer of its file, which therefore has to run for it."""
+    if answer.file != other.file or not set(other.facts.needs) < set(answer.facts.needs):
+        return False
+    try:
+        own = [ast.parse(piece.source) for place, piece in answer.pieces if place not in other.facts.needs]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # as the student is told already
+        return False
+    defined = [one for tree in own for one in tree.body if isinstance(one, BINDS)]  # a call beside them is not its own
+    return any(isinstance(node, ast.Name) and node.id == other.name for one in defined for node in ast.walk(one))
 
 
 def exercises_of(assignment: Assignment) -> list[Exercise]:
@@ -225,6 +255,8 @@ def verdict_on(exercise: Exercise, answer: RemoteAnswer, seed: int) -> Verdict:
     if (hint_id := fingerprint(mistakes, came)) is not None:
         return Verdict(state, marks, hint_id, exercise.known_mistake(hint_id).says)
     hint_id, message = _Sitting(exercise, answer, seed, cases, expected, mistakes, came).said()
+    if isinstance(answer.failure, SandboxError):  # where a property looked, which takes it for the answer's
+        raise answer.failure
     return Verdict(state, marks, hint_id, message)
 
 

@@ -59,7 +59,7 @@ class Marker:
     make_grader: Callable[[Assignment, Sandbox, Path | None], Any] = real_grader
 
     def mark(self, handed: FoundSubmission, grader: Any) -> bool:
-        """Mark one submission and write its record; return whether it had to be graded.
+        """Mark one submission and write its record; return whether there was something to grade.
 
         Raises:
             GraderFailed: there is no mark to be trusted; nothing was written.
@@ -89,7 +89,7 @@ class Marker:
             problem=submission.problem,
         )
         write_record(path, record)
-        return is_new
+        return is_new and mark.state is not State.MISSING
 
     def _graded(self, submission: Submission, grader: Any) -> SubmissionMark:
         if submission.problem is not None:

@@ -135,6 +135,15 @@ def ungraded(assignment: Assignment, student: str, state: State, sandbox: str) -
     return SubmissionMark(student=student, state=state, exercises=exercises, sandbox=sandbox)
 
 
+def counted(count: int | float, what: str) -> str:
+    """Write how many there are of something.
+
+    >>> counted(1, "point"), counted(2.5, "point"), counted(0, "piece")
+    ('1 point', '2.5 points', '0 pieces')
+    """
+    return f"{count:g} {what}{'' if count == 1 else 's'}"
+
+
 def number(value: int | float | None) -> str:
     """Write points without needless digits, and nothing where there are none.
 

@@ -61,13 +61,13 @@ class Record:
     def state(self) -> str:
         """The state as an instructor sees it.
 
-        Where it was graded, ``open`` if a part of it waits for a person, so that there is no total, else ``look`` if
-        something in it is to be looked at.
+        Where it was graded, ``look`` if something in it is to be looked at, else ``open`` if a part of it waits for a
+        person, so that there is no total: where all wait for a mark by hand, the first must not be lost.
         """
         if self.mark.state is not State.OK:
             return self.mark.state.value
         has_strange = any(one.warnings for one in self.mark.exercises)
-        return "open" if self.is_open else "look" if has_strange else State.OK.value
+        return "look" if has_strange else "open" if self.is_open else State.OK.value
 
     @property
     def total(self) -> float | None:

@@ -211,7 +211,8 @@ def _key_column(path: Path, columns: Mapping[str, str]) -> str:
         return columns["id"]
     found = next((columns[name] for name in KEYS if name in columns), None)
     if found is None:
-        raise FileError(f"{path} must have rows and a column `student` (or Moodle's Identifier, Canvas's ID)")
+        has = f"it has {', '.join(map(repr, columns.values()))}" if columns else "no row came below a header"
+        raise FileError(f"{path} must have a column `student` (or Moodle's Identifier, Canvas's ID), but {has}")
     return found
 
 

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.running import Observed
+from ttutor.exercises.verify import functions_in
 from ttutor.grading.answer import Definition, FileRead, Piece, files_read, shown_name
 from ttutor.grading.assignment import Limits
-from ttutor.grading.bundle import sources_for
+from ttutor.grading.bundle import functions_for, sources_for
 from ttutor.grading.marks import SourceFile
 from ttutor.grading.sandbox import Sandbox, SandboxError
 from ttutor.grading.student_error import StudentCodeFailed, exception_of, other_of
@@ -76,7 +77,11 @@ class Session:
 
     def enter(self, exercise: Exercise, definition: Definition, *, hidden: bool) -> None:
         """Have a process in which nothing has run but what an answer needs; raises `StudentCodeFailed`."""
-        given = {"sources": sources_for(exercise), "forbids": list(exercise.forbids)}
+        given = {
+            "sources": sources_for(exercise),
+            "forbids": list(exercise.forbids),
+            "functions": functions_for(exercise),
+        }
         self.get_ready((exercise.id, hidden), given, definition)
 
     def get_ready(self, room: tuple[str, bool], given: dict[str, Any], definition: Definition) -> None:
@@ -257,6 +262,10 @@ class RemoteAnswer:
         expected: tuple[str, ...],
     ) -> dict[str, Any]:
         observe = None if exercise.calls_directly else [exercise.observe.__module__, exercise.observe.__name__]
+        names = {(one.__module__, getattr(one, "__name__", type(one).__name__)) for one in functions_in(inputs)}
+        if lost := names - set(functions_for(exercise)):  # which a property hands over
+            self.failure = SandboxError(f"{exercise.id} hands over what no worker can find: {sorted(map(str, lost))}")
+            raise self.failure
         about = {"file": self.definition.file, "name": self.definition.name, "observe": observe, "seed": seed}
         try:
             self.session.enter(exercise, self.definition, hidden=case.hidden)
