@@ -11,6 +11,7 @@ _HOMES = {
     "SIZES": "text_training",
     "Standing": "text_training",
     "TextTraining": "text_training",
+    "check_settings": "text_training",
     "continue_text": "model_folder",
     "load_language_model": "model_folder",
     "save_language_model": "model_folder",
