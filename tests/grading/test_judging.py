@@ -251,6 +251,7 @@ def test_an_answer_that_calls_another_wrong_one_is_told_so(forks, softmax, dim, 
     first, attention, alone = mark.exercises
     assert (attention.state is State.OK) is (alone.state is State.OK) is False
     assert (first.state is State.OK) is not says
-    sentence = "It calls your `my_softmax`, which is not right either: mend that first."
-    assert attention.message.endswith(sentence) is says, attention.message
+    sentence = "It calls your `my_softmax`, which is not right: mend that first. What follows may come from there: "
+    assert attention.message.startswith(sentence) is says, attention.message
+    assert (attention.hint_id == "calls_a_wrong_one") is says  # and no misconception is counted
     assert "It calls" not in first.message + alone.message

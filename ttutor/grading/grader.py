@@ -35,6 +35,7 @@ from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.reader import BINDS
 
 NOT_RIGHT = (State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH)
+CALLS_A_WRONG_ONE = "calls_a_wrong_one"
 WAITS = "Something stands in it that this exercise gives no reason for (below): a person looks before it has a mark."
 
 
@@ -114,15 +115,19 @@ class _Marking:
         )
 
     def _with_causes(self, marks: list[ExerciseMark]) -> tuple[ExerciseMark, ...]:
-        """Say of a wrong answer which others of the hand-in, wrong too, have to run for it."""
+        """Say of a wrong answer which other wrong ones of the hand-in it calls: its mistake may be theirs."""
         answers = [chosen(exercise, self.files) for exercise in self.exercises]
         wrong = [one if mark.state in NOT_RIGHT else None for one, mark in zip(answers, marks, strict=True)]
         told = []
         for answer, mark in zip(wrong, marks, strict=True):
             if names := [f"`{one.name}`" for one in wrong if one and answer and _calls(answer, one)]:
                 are, those = ("is", "that") if len(names) == 1 else ("are", "those")
-                cause = f"It calls your {' and '.join(names)}, which {are} not right either: mend {those} first."
-                mark = replace(mark, message=shown(f"{mark.message} {cause}"))
+                cause = f"It calls your {' and '.join(names)}, which {are} not right: mend {those} first."
+                mark = replace(
+                    mark,
+                    hint_id=CALLS_A_WRONG_ONE,
+                    message=shown(f"{cause} What follows may come from there: {mark.message}"),
+                )
             told.append(mark)
         return tuple(told)
 

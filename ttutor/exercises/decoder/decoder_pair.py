@@ -94,6 +94,9 @@ two_ahead: "dim=1), targets" -> "dim=1), torch.cat([targets[:, 1:], room], dim=1
 end_is_read: "torch.cat([start, token_ids], dim=1), targets" ->
   "torch.cat([start, targets], dim=1), torch.cat([targets, room], dim=1)"
     The end mark is read as well, and so the rows are one place too long: after it nothing is left to be said.
+short_rows_read_it: "torch.cat([start, token_ids], dim=1), targets" ->
+  "torch.cat([start, targets], dim=1)[:, :-1], targets"
+    Short sentences read their end mark. The last column, which you cut off, holds that of the longest sentence alone.
 marks_exchanged: "bos_id)" -> "eos_id)", "= eos_id" -> "= bos_id"
     Start and end mark are exchanged: look at the order of the arguments.
 """)
