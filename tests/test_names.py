@@ -303,3 +303,20 @@ def test_a_module_that_is_there_is_not_refused_to_whoever_looks_in_the_wrong_fol
     assert ours.find_spec("ttutor.widgets", ["elsewhere"]) is None
     with pytest.raises(ModuleNotFoundError, match=r"there is no ttutor.widget; did you mean ttutor.widgets\?"):
         ours.find_spec("ttutor.widget", ["elsewhere"])
+
+
+def test_a_recipe_and_a_translator_answer_and_no_completion_offers_what_only_raises() -> None:
+    from ttutor.errors import SettingError
+    from ttutor.tokenization import SubwordTokenizer
+    from ttutor.training import TrainingRecipe
+    from ttutor.translation import load_default
+
+    with pytest.raises(SettingError, match="a recipe has no `lr`: here it is `learning_rate`"):
+        TrainingRecipe.preset("embedded").replace(lr=0.1)
+    with pytest.raises(SettingError, match="`tokens_per_batch` in a recipe"):
+        TrainingRecipe.preset("embedded").replace(batch_size=8)
+    with pytest.raises(TypeError, match="translate has no `num_beams`: here it is `beam_size`"):
+        load_default()("A dog runs.", num_beams=3)
+    tokenizer = SubwordTokenizer.train(["a dog"], vocab_size=270)
+    assert "decode" in dir(tokenizer)
+    assert not {"from_pretrained", "batch_decode"} & set(dir(tokenizer))

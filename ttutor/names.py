@@ -153,6 +153,10 @@ class Answering:
     if not TYPE_CHECKING:
         __new__ = _unshown(_made)
 
+        def __dir__(self):  # what only raises is offered by no completion
+            theirs = {name for one in type(self).__mro__ for name in vars(one) if isinstance(vars(one)[name], _Theirs)}
+            return [name for name in super().__dir__() if name not in theirs]
+
 
 class AnsweringConfig(Answering):
     """The same for a config, whose fields are asked for, too."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from ttutor.errors import FileError, SettingError
+from ttutor.names import OURS, answer
 from ttutor.schemas import parse_toml
 from ttutor.tokenization.subword import LARGEST_VOCABULARY, SMALLEST_VOCABULARY
 from ttutor.training.schedule import SCHEDULES
@@ -154,6 +155,8 @@ class TrainingRecipe:
     def replace(self, **changes) -> "TrainingRecipe":
         """The same recipe with some values changed; giving one of steps, epochs and minutes clears the others."""
         unknown = sorted(set(changes) - {one.name for one in fields(self)})
+        if unknown and set(unknown) <= set(OURS):
+            raise SettingError("; ".join(answer("a recipe", name) for name in unknown))
         if unknown:
             known = ", ".join(one.name for one in fields(self))
             meant = ", ".join(near for name in unknown for near in get_close_matches(name, known.split(", "), 1))

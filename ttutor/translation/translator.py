@@ -18,6 +18,7 @@ import torch
 from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.generation import Hypothesis
+from ttutor.names import answers_other_names
 from ttutor.tokenization import EOS_ID
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.checkpoint import check_belongs, copy_into, load_checkpoint, signature
@@ -205,6 +206,7 @@ class Translator(EngineTranslator):
         """Translate one sentence, and say where the decoder looked; options as for `translate`."""
         return super().__call__(sentence, attention=attention, **options)
 
+    @answers_other_names
     def translate(
         self,
         sentences: Sequence[str],
