@@ -290,7 +290,7 @@ def test_the_finding_says_what_a_patch_draws_from_and_whom_it_resembles(show: Sh
     spread = np.exp(-np.sum(weights * np.log(np.maximum(weights, 1e-9))))
     assert spread > 0.75 * 37, "nothing stands out"
     assert found.inner_text().startswith("Patch 15 attends most to ")
-    assert found.inner_text().endswith(f", itself apart. It is as even as {round(spread)} of 37 equal shares.")
+    assert found.inner_text().endswith(f" as equal shares for {round(spread)} of the 37 tokens.")
     slide(page, "Layer", "Home")
     assert found.inner_text().startswith("Patch 15 attends most to ")
     choose(page, "positions")

@@ -62,7 +62,7 @@ def test_the_verdict_on_each_peak_is_that_of_the_trainings(show: Show) -> None:
         verdicts.append(f"needs {'no' if learn(peak, 1) else 'a'} warm-up." if saved else "No warm-up saves it here")
         assert verdicts[-1] in found.inner_text()
         slide(page, "Warm-up", "ArrowLeft")
-        assert (verdicts[-1] if learn(peak, 30) or not saved else "A longer one does better.") in found.inner_text()
+        assert (verdicts[-1] if learn(peak, 30) or not saved else "Another one does better.") in found.inner_text()
         slide(page, "Peak", "ArrowRight")
     assert len(set(verdicts)) == 3
     assert page.locator("circle.place").count() == len(made.runs)

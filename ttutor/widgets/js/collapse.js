@@ -153,7 +153,10 @@ function render({ model, el }) {
     onInput: (value) => set({ depth: value }),
   });
   const skips = toggle({ label: "skips", onChange: (skips) => set({ skips, depth: get("depth") || n }) });
-  const networks = toggle({ label: "feed-forward networks", onChange: (networks) => set({ networks, depth: get("depth") || n }) });
+  const networks = toggle({
+    label: "feed-forward networks",
+    onChange: (networks) => set({ networks, depth: get("depth") || n }),
+  });
   card.stage.append(picture.node);
   card.controls.append(depth.node, skips.node, networks.node);
   card.caption.textContent =

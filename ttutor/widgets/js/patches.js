@@ -206,7 +206,8 @@ function findingOf({ weights, view, selected, patch, channels, nTokens, position
   const spread = Math.exp(-weights.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0));
   const told = `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
   if (view === "positions") return `${told} ${neighboursOf(positions, columns)}`;
-  return view === "attention" ? `${told} It is as even as ${Math.round(spread)} of ${nTokens} equal shares.` : told;
+  if (view === "rollout") return told;
+  return `${told} It is spread as widely as equal shares for ${Math.round(spread)} of the ${nTokens} tokens.`;
 }
 
 /** For how many patches the one that is likest by position lies beside, above or below them. */

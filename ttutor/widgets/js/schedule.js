@@ -180,7 +180,7 @@ function verdictOf(run, runs, guessing) {
   if (run === bare) return "";
   if (all(bare)) return " This peak needs no warm-up.";
   if (all(run)) return " This peak needs a warm-up.";
-  return warm.some(all) ? " A longer one does better." : " No warm-up saves it here: this peak is too high.";
+  return warm.some(all) ? " Another one does better." : " No warm-up saves it here: this peak is too high.";
 }
 
 /** How it ends, beside the same peak without a warm-up. */

@@ -300,7 +300,7 @@ function render({ model, el }) {
         : other === here
           ? `Both lines stand at ${here}.`
           : READS[framed].every(alike(other - here))
-            ? `The framed clock’s hands are less than 17° apart: it hardly tells ${here} from ${other}. ${differ} of the 8 clocks do.`
+            ? `The framed clock’s hands are less than 18° apart: it hardly tells ${here} from ${other}. ${differ} of the 8 clocks do.`
             : `The framed clock tells ${other} from ${here}${othersOf(lookAlike(here, framed, get("shown")).length - 1)}`,
     );
   };
