@@ -95,9 +95,30 @@ def test_bad_groups_are_refused_with_a_reason() -> None:
 def test_the_page_shows_the_group_of_its_step(show: Show, verifier: str, stop: int) -> None:
     explorer = GroupExplorer.recorded(verifier=verifier, stop=stop)
     page, which = show(explorer), explorer.verifiers.index(verifier)
-    np.testing.assert_allclose(numbers(page, "rect"), explorer.before[which][stop], atol=1e-6)
-    np.testing.assert_allclose(numbers(page, "text"), explorer.advantages, atol=1e-6)
-    assert page.locator(".answer").all_text_contents() == explorer.answers[which][stop]
+    texts = explorer.answers[which][stop]
+    shown = page.locator(".answer").all_text_contents()
+    assert sorted(shown) == sorted(set(texts))
+    assert page.locator("[data-key^=count]").all_text_contents() == [f"×\u2009{texts.count(text)}" for text in shown]
+    first = [texts.index(text) for text in shown]
+    np.testing.assert_allclose(numbers(page, "rect"), np.array(explorer.before[which][stop])[first], atol=1e-6)
+    np.testing.assert_allclose(numbers(page, "text"), explorer.advantages[first], atol=1e-6)
+
+
+@in_browser
+@pytest.mark.parametrize("verifier", ["strict", "lenient"])
+def test_every_step_stands_beside_the_others_and_can_be_picked(show: Show, verifier: str) -> None:
+    explorer = GroupExplorer.recorded(verifier=verifier)
+    page, which = show(explorer), explorer.verifiers.index(verifier)
+    for stop, (texts, rewards) in enumerate(zip(explorer.answers[which], explorer.rewards[which], strict=True)):
+        page.locator(f"[data-key=pick{stop}]").click()
+        assert page.locator("output").first.inner_text() == str(explorer.steps[stop])
+        paid = {text for text, reward in zip(texts, rewards, strict=True) if reward}
+        column = page.locator(f"rect[data-key^=past{stop}-]")
+        assert column.count() == len(set(texts))
+        assert page.locator(f"rect.paid[data-key^=past{stop}-]").count() == len(paid)
+        assert page.locator(f"rect.list[data-key^=past{stop}-]").count() == sum("," in text for text in paid)
+        heights = column.evaluate_all("all => all.map((one) => +one.getAttribute('height') + 2)")
+        assert sum(heights) == pytest.approx(8 * max(heights) / max(texts.count(text) for text in texts))
 
 
 @in_browser

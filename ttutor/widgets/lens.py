@@ -66,8 +66,9 @@ def _chances(logits: Any, vocabulary: Sequence[str]) -> Tensor:
 class LensExplorer(Explorer):
     """What a model would say next if it stopped after each layer: choose a word, and let it climb.
 
-    The final norm, the projection and the softmax are applied to the stream after each layer. Make it by `recorded`
-    (the language model of chapter 12), by `from_model`, or from what `ttutor.inside.logit_lens` gives.
+    The final norm, the projection and the softmax are applied to the stream after each layer. Make it by `pretrained`
+    (SmolLM2), by `recorded` (the language model of chapter 12), by `from_model`, or from what
+    `ttutor.inside.logit_lens` gives.
 
     Args:
         tokens: the text, at most 10 tokens.
@@ -163,6 +164,27 @@ class LensExplorer(Explorer):
         return cls(tokens, logits, words, groups=groups, subject=subject if agrees else "", note=note, **options)
 
     @classmethod
+    def pretrained(cls, **options: Any) -> "LensExplorer":
+        """SmolLM2 on “The capital of France is”, as ``experiments/pretrained_recording.py`` recorded it.
+
+        Args:
+            options: ``token`` and ``depth``, as for the class.
+
+        >>> explorer = LensExplorer.pretrained(depth=8)
+        >>> explorer, explorer.guesses[-1][-1][:3]
+        (LensExplorer('is', after 30 of 30 layers), ['Paris', 'the', 'London'])
+        """
+        stored = assets.load("pretrained_recording")
+        tokens, found = (_without_blank(stored["lens"][name]) for name in ("tokens", "words"))
+        return cls(
+            tokens,
+            Guesses(found, stored["lens"]["chances"]),
+            layers=[0, 10, 20, 25, 26, 27, 28, 29, 30],
+            note=f"SmolLM2, 135 million parameters, without the blanks before its words. Recorded by {stored['provenance']['command']}.",
+            **options,
+        )
+
+    @classmethod
     def from_model(cls, model: Any, text: str, tokenizer: Any, **options: Any) -> "LensExplorer":
         """What the lens reads in a decoder-only model of ours, on a text of yours.
 
@@ -216,6 +238,13 @@ def _rungs(n_streams: int, layers: Sequence[int] | None) -> list[int]:
     if sorted(set(layers)) != list(layers):
         raise ValueError(f"layers has to rise from below to above, but is {list(layers)}")
     return list(layers)
+
+
+def _without_blank(words: Any) -> Any:
+    """Words without the blank before them, in lists of any depth; a token of blanks alone shows them."""
+    if isinstance(words, str):
+        return words.removeprefix(" ") if words.strip() else words.replace(" ", "▁")
+    return [_without_blank(one) for one in words]
 
 
 def _spelled(word: str) -> str:

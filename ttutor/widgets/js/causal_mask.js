@@ -47,6 +47,18 @@ const CSS = css`
       min-height: 5.8em;
     }
   }
+  .later {
+    visibility: hidden;
+    position: relative;
+  }
+  .later::after {
+    content: "";
+    visibility: visible;
+    position: absolute;
+    inset: 0;
+    border: 1px dashed color-mix(in srgb, currentColor 22%, transparent);
+    border-radius: 4px;
+  }
   .tt-matrix td.answer {
     background: color-mix(in srgb, var(--tt-loss) 45%, var(--tt-page));
   }
@@ -118,8 +130,7 @@ function drawTable(model, causal, length, ended, guesses, onGuess) {
   // Room for the words to come, so that nothing jumps.
   for (let i = -1; i < tokens.length; i += 1)
     for (let j = i < 0 ? 0 : -1; j < tokens.length; j += 1)
-      if (Math.max(i, j) >= length)
-        (j < 0 ? grid.cellAt(i, j).parentNode : grid.cellAt(i, j)).style.visibility = "hidden";
+      if (Math.max(i, j) >= length) grid.cellAt(i, j).classList.add("later");
   return { node: grid.node, right };
 }
 

@@ -1,23 +1,35 @@
-// A group of answers: eight answers to one question, what a verifier pays for them, and how one step on
-// this group moves the probability of each.
+// A group of answers: eight answers to one question at each step of a training, what a verifier pays for them,
+// and how one step on this group moves the probability of each.
 import { choice, slider } from "./controls.js";
 import { css, formatNumber, moveOnce, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
-  .track {
-    fill: none;
-    stroke: currentColor;
-    stroke-opacity: 0.25;
-  }
   .chance {
-    fill: color-mix(in srgb, var(--tt-decoder) 14%, transparent);
+    fill: color-mix(in srgb, var(--tt-decoder) 10%, var(--tt-page));
     stroke: var(--tt-decoder-line);
     stroke-dasharray: 3 3;
   }
-  .chance.paid {
-    fill: color-mix(in srgb, var(--tt-decoder) 65%, transparent);
+  .paid {
+    fill: color-mix(in srgb, var(--tt-decoder) 65%, var(--tt-page));
     stroke-dasharray: none;
+  }
+  .list {
+    fill: color-mix(in srgb, var(--tt-loss) 65%, var(--tt-page));
+    stroke: var(--tt-loss-line);
+  }
+  .track {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.2;
+  }
+  .on {
+    fill: none;
+    stroke: currentColor;
+    stroke-width: 2.5;
+  }
+  .pick {
+    fill: transparent;
   }
   .move {
     fill: none;
@@ -27,84 +39,141 @@ const CSS = css`
   .tt-picture .answer {
     font-weight: 600;
   }
+  .tt-picture .step {
+    text-anchor: middle;
+  }
   @container (max-width: 27rem) {
     .tt-finding {
       min-height: 7.2em;
     }
   }
 `;
-const [HEAD, ROW] = [26, 30];
+const [HEAD, UNIT, SMALL, FOOT] = [26, 30, 11, 36]; // an answer's height in the group, and in the history above it
 
 const signed = (value) => `${value > 0 ? "+" : ""}${formatNumber(value, 2)}`;
 const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
-/** The group that is shown: texts, rewards, advantages, and the probabilities before the step and after it. */
-function group(get) {
-  const [which, stop] = [get("verifiers").indexOf(get("verifier")), get("stop")];
+/**
+ * The group at a step, equal answers together, what is paid first: each answer's text, how often it was given,
+ * its reward, its probability before the step on this group and after it.
+ */
+function group(get, stop) {
+  const which = get("verifiers").indexOf(get("verifier"));
   const [texts, rewards, before, after] = ["answers", "rewards", "before", "after"].map(
     (name) => get(name)[which][stop],
   );
   const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
-  return { texts, rewards, before, after, mean, advantages: rewards.map((reward) => reward - mean) };
+  const answers = [];
+  texts.forEach((text, i) => {
+    const one = { text, reward: rewards[i], before: before[i], after: after[i] };
+    const same = answers.find((other) => Object.keys(one).every((name) => one[name] === other[name]));
+    if (same) same.count += 1;
+    else answers.push({ ...one, count: 1 });
+  });
+  answers.sort((one, two) => two.reward - one.reward || two.count - one.count);
+  return { answers, mean, size: texts.length };
 }
 
-/** One answer a row: its text, its advantage, its probability, and an arrow to that after the step. */
-function drawGroup({ before, after }, width, { texts, rewards, advantages }) {
-  const [paid, start, end] = [Math.min(0.29 * width, 100), Math.min(0.5 * width, 200), width - 10];
+const isList = (text) => text.includes(",");
+const kindOf = (text, { reward }) => (reward > 0 ? `chance paid ${isList(text) ? "list" : ""}` : "chance");
+
+/** Every step's group as a column, and the group of this step: an answer is as high as often it was given. */
+function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
+  const { answers, mean, size } = groups[stop];
+  const narrow = width < 480;
+  const slot = (narrow ? width : 0.4 * width) / groups.length;
+  const unit = narrow ? SMALL : UNIT;
+  const top = narrow ? HEAD + SMALL * size + FOOT + HEAD : HEAD;
+  const left = narrow ? 0 : 0.44 * width;
+  const [paid, start, end] = [left + (narrow ? 96 : 104), left + (narrow ? 158 : 180), width - 10];
   const x = (share) => start + share * (end - start);
+  const history = groups.flatMap((one, at) => {
+    let y = HEAD;
+    return [
+      ...one.answers.flatMap(({ text, count, ...answer }, i) => {
+        const [foot, tall] = [y, unit * count];
+        y += tall;
+        const box = { class: kindOf(text, answer), x: at * slot + 2, y: foot + 1, width: slot - 4, height: tall - 2, rx: 3 };
+        return [
+          [`past${at}-${i}`, "rect", box],
+          !narrow &&
+            slot > 7 * text.length + 6 && [
+              `said${at}-${i}`,
+              "text",
+              { class: "step", x: (at + 0.5) * slot, y: foot + tall / 2 + 5, text },
+            ],
+        ];
+      }),
+      at === stop && ["on", "rect", { class: "on", x: at * slot, y: HEAD - 2, width: slot, height: unit * size + 4, rx: 5 }],
+      [`step${at}`, "text", { class: "step", x: (at + 0.5) * slot, y: HEAD + unit * size + 18, text: steps[at] }],
+      [
+        `pick${at}`,
+        "rect",
+        {
+          class: "pick",
+          x: at * slot,
+          y: HEAD,
+          width: slot,
+          height: unit * size + 20,
+          press: () => pick(at),
+          "aria-label": `step ${steps[at]}`,
+        },
+      ],
+    ];
+  });
+  let down = 0;
+  const rows = answers.flatMap(({ text, count, reward }, i) => {
+    const [y, tall] = [top + UNIT * down, UNIT * count];
+    down += count;
+    const middle = y + tall / 2;
+    return [
+      [`answer${i}`, "text", { class: "answer", x: left, y: middle + 5, text }],
+      [`count${i}`, "text", { x: left + (narrow ? 60 : 70), y: middle + 5, text: `×\u2009${count}` }],
+      [
+        `paid${i}`,
+        "text",
+        {
+          x: paid,
+          y: middle + 5,
+          "data-value": (reward - mean).toFixed(9),
+          text: `${reward > 0 ? "✓" : "✗"} ${signed(reward - mean)}`,
+        },
+      ],
+      [`track${i}`, "rect", { class: "track", x: start, y: y + 2, width: end - start, height: tall - 4 }],
+      [
+        `chance${i}`,
+        "rect",
+        { class: kindOf(text, { reward }), "data-value": before[i].toFixed(9), x: start, y: y + 2, width: x(before[i]) - start, height: tall - 4 },
+      ],
+      Math.abs(x(after[i]) - x(before[i])) > 1 && [
+        `move${i}`,
+        "path",
+        { class: "move", "data-value": after[i].toFixed(9), d: arrow(x(before[i]), middle, x(after[i]), middle) },
+      ],
+    ];
+  });
   return [
-    ["head0", "text", { x: 0, y: 14, text: "answer" }],
-    ["head1", "text", { x: paid, y: 14, text: "advantage" }],
-    ["head2", "text", { x: start, y: 14, text: "probability → after a step" }],
-    ...texts.flatMap((text, i) => {
-      const [top, middle, isPaid] = [HEAD + i * ROW, HEAD + (i + 0.5) * ROW, rewards[i] > 0];
-      const moves = Math.abs(x(after[i]) - x(before[i])) > 1;
-      return [
-        [`answer${i}`, "text", { class: "answer", x: 0, y: middle + 5, text }],
-        [
-          `paid${i}`,
-          "text",
-          {
-            x: paid,
-            y: middle + 5,
-            "data-value": advantages[i].toFixed(9),
-            text: `${isPaid ? "✓" : "✗"} ${signed(advantages[i])}`,
-          },
-        ],
-        [`track${i}`, "rect", { class: "track", x: start, y: top + 4, width: end - start, height: ROW - 8 }],
-        [
-          `chance${i}`,
-          "rect",
-          {
-            class: isPaid ? "chance paid" : "chance",
-            "data-value": before[i].toFixed(9),
-            x: start,
-            y: top + 4,
-            width: x(before[i]) - start,
-            height: ROW - 8,
-          },
-        ],
-        moves && [
-          `move${i}`,
-          "path",
-          { class: "move", "data-value": after[i].toFixed(9), d: arrow(x(before[i]), middle, x(after[i]), middle) },
-        ],
-      ];
-    }),
+    ["head", "text", { x: 0, y: 14, text: `${size} answers at each step` }],
+    ["head0", "text", { x: left, y: top - 12, text: narrow ? "" : "answer" }],
+    ["head1", "text", { x: paid, y: top - 12, text: "advantage" }],
+    ["head2", "text", { x: start, y: top - 12, text: narrow ? "" : "probability → after a step" }],
+    ...history,
+    ...rows,
   ];
 }
 
 /** What this group teaches, and where a verifier pays for answers that list several numbers. */
-function findingOf({ texts, rewards, before, after, mean }) {
-  const n = rewards.filter((reward) => reward > 0).length;
-  const lists = texts.filter((text, i) => text.includes(",") && rewards[i] > 0).length;
+function findingOf({ answers, size }) {
+  const sum = (some) => some.reduce((total, { count }) => total + count, 0);
+  const paidFor = answers.filter(({ reward }) => reward > 0);
+  const [n, lists] = [sum(paidFor), sum(paidFor.filter(({ text }) => isList(text)))];
   if (n === 0) return "None earns the reward. All advantages are zero: this group teaches nothing, and nothing moves.";
-  const paid = `${n} of ${texts.length} earn the reward`;
+  const paid = `${n} of ${size} earn the reward`;
   const listed = lists ? ` ${lists} of them list two numbers, and this verifier pays for it.` : "";
-  if (n === texts.length) return `${paid}: none is better than the mean, and nothing moves.${listed}`;
-  const best = rewards.findIndex((reward) => reward > mean);
-  const way = after[best] > before[best] ? "more" : "less";
-  return `${paid}, and one step makes “${texts[best]}” ${way} probable: from ${percent(before[best])} to ${percent(after[best])}.${listed}`;
+  if (n === size) return `${paid}: none is better than the mean, and nothing moves.${listed}`;
+  const { text, before, after } = paidFor[0];
+  const way = after > before ? "more" : "less";
+  return `${paid}, and one step makes “${text}” ${way} probable: from ${percent(before)} to ${percent(after)}.${listed}`;
 }
 
 function render({ model, el }) {
@@ -115,14 +184,14 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "A group of answers",
     question: "What does a reward teach?",
-    invite: "Go through the steps with the strict verifier. Then take the lenient one, and read the answers.",
+    invite: "Guess what the model learns to answer if the verifier is lenient. Then choose it, and play.",
     onReset: () => set(initial),
     css: CSS,
   });
   const picture = stage({
     label: "Answers to one question, their advantages and their probabilities",
-    height: HEAD + count * ROW,
-    draw: (numbers, width) => drawGroup(numbers, width, group(get)),
+    height: (width) => HEAD + count * UNIT + (width < 480 ? HEAD + count * SMALL + FOOT : FOOT),
+    draw: (numbers, width) => drawGroup(numbers, width, [steps, steps.map((_, at) => group(get, at)), get("stop"), (stop) => set({ stop })]),
   });
   const step = slider({
     label: "Step of the training",
@@ -140,12 +209,12 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(step.node, verifier.node);
-  card.caption.textContent = `${get("question")}, asked ${count} times. ✓: earns the reward. An arrow is one step on this group alone; other questions move the model too. ${get("note")}`;
+  card.caption.textContent = `${get("question")}, asked ${count} times at each step; an answer is as tall as it was frequent. Vermilion: paid, though it lists several numbers. An arrow is one step on this group alone; other questions move the model too. ${get("note")}`;
   const draw = () => {
-    const found = group(get);
+    const found = group(get, get("stop"));
     step.set(get("stop"));
     verifier.set(get("verifier"));
-    picture.show({ before: found.before, after: found.after });
+    picture.show({ before: found.answers.map(({ before }) => before), after: found.answers.map(({ after }) => after) });
     card.find(findingOf(found));
   };
   const stops = [

@@ -44,7 +44,17 @@ const CSS = css`
     fill: color-mix(in srgb, currentColor 35%, transparent);
   }
   .guess {
-    fill: color-mix(in srgb, currentColor 60%, transparent);
+    fill: color-mix(in srgb, var(--tt-decoder) var(--part, 22%), var(--tt-page));
+    stroke: var(--tt-decoder-line);
+  }
+  .answer {
+    --part: 75%;
+  }
+  .ahead {
+    stroke-opacity: 0.2;
+  }
+  .tt-picture .other {
+    text-anchor: middle;
   }
   .climbed {
     stroke: currentColor;
@@ -72,7 +82,11 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
   const [rail, name] = [64, 82];
   const [start, end] = [name + 76, right - 4];
   return [
-    !groups.length && ["bestname", "text", { x: name, y: 12, text: "best guess and its probability" }],
+    ...(groups.length ? [] : [[name, "best guess"], [start, "how probable five guesses are"]]).map(([x, text], i) => [
+      `head${i}`,
+      "text",
+      { x, y: 12, text },
+    ]),
     ...groups.flatMap(([group], i) => [
       [`swatch${i}`, "rect", { class: `group${i}`, x: right - 219 + 110 * i, y: 2, width: 12, height: 12 }],
       [`group${i}`, "text", { x: right - 202 + 110 * i, y: 12, text: group }],
@@ -82,12 +96,17 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
       let sum = 0;
       const strip = { y: y(rung) - 13, height: 26 };
       const isClimbed = rung <= reached;
-      const parts = (isClimbed ? (groups.length ? shares[rung] : [chances[rung][0]]) : []).map((share, group) => {
-        const x = start + sum * (end - start);
+      const parts = (isClimbed ? (groups.length ? shares : chances)[rung] : []).flatMap((share, i) => {
+        const [x, width] = [start + sum * (end - start), share * (end - start)];
         sum += share;
-        const kind = groups.length ? `group${group}` : "guess";
-        const part = { class: kind, x, width: share * (end - start), "data-value": share.toFixed(9) };
-        return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
+        const kind = five[i] === guesses[last][0] ? "guess answer" : "guess";
+        const part = { class: groups.length ? `group${i}` : kind, x, width, "data-value": share.toFixed(9) };
+        // The first guess stands before the bar, the others in it.
+        const isNamed = !groups.length && i && width > 8 * five[i].length + 8;
+        return [
+          [`part${rung}-${i}`, "rect", { ...strip, ...part }],
+          isNamed && [`name${rung}-${i}`, "text", { class: "other", x: x + width / 2, y: y(rung) + 4, text: five[i] }],
+        ];
       });
       const words = layers[rung] ? `after ${layers[rung]}` : "start";
       return [
@@ -95,7 +114,7 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
         [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
         isClimbed && [`best${rung}`, "text", { class: "best", x: name, y: y(rung) + 4, text: five[0].slice(0, 8) }],
         ...parts,
-        [`strip${rung}`, "rect", { ...strip, class: "strip", x: start, width: end - start }],
+        [`strip${rung}`, "rect", { ...strip, class: isClimbed ? "strip" : "strip ahead", x: start, width: end - start }],
       ];
     }),
     ["climbed", "path", { class: "climbed", d: `M${rail} ${y(0)}V${y(depth) - 0.1}` }],
