@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Error, Page, Request
 
 from book._tools import chromium
 from book._tools.chromium import find_browser, open_browser
+from ttutor.widgets import static
 
 __all__ = ["find_browser", "open_browser"]  # asked for here by the tests of other rooms
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,8 +140,7 @@ def is_ours(url: str) -> bool:
     path = urlsplit(url).path
     own = {found.name for found in (ROOT / "book" / "_static").rglob("*")} | {
         "explorers.js",
-        "explorer-playground.js",
-        "explorer-translator.js",
+        *(f"explorer-{name}.js" for name in static._APART),
     }
     return "/mathjax/" not in path and ("/_static/" not in path or Path(path).name in own)
 

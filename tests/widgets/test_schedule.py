@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.widgets.conftest import Show
@@ -33,7 +34,7 @@ def test_there_is_a_training_for_every_place_of_the_two_handles() -> None:
 def test_each_handle_moves_alone_and_the_finding_gives_the_losses_at_the_end(show: Show) -> None:
     page = show(ScheduleExplorer(peak=0.001))
     for peak in (0.001, 0.003, 0.01):
-        assert numbers(page, "circle")[0] == peak
+        assert numbers(page, "circle.peak")[0] == peak
         found = page.locator(".tt-found").inner_text()
         (run,) = (run for run in ScheduleExplorer().runs if (run["peak"], run["warmup"]) == (peak, 1))
         last = [losses[-1] for losses in run["losses"]]
@@ -59,10 +60,15 @@ def test_the_verdict_on_each_peak_is_that_of_the_trainings(show: Show) -> None:
         assert "needs" not in found.inner_text()
         slide(page, "Warm-up", "End")
         saved = any(learn(peak, warmup) for warmup in (30, 100))
-        verdicts.append(f"needs {'no' if learn(peak, 1) else 'a'} warm-up." if saved else "No warm-up saves it here")
+        verdicts.append(f"needs {'no' if learn(peak, 1) else 'a'} warm-up." if saved else "None of these warm-ups lets all seeds")
         assert verdicts[-1] in found.inner_text()
         slide(page, "Warm-up", "ArrowLeft")
         assert (verdicts[-1] if learn(peak, 30) or not saved else "Another one does better.") in found.inner_text()
         slide(page, "Peak", "ArrowRight")
     assert len(set(verdicts)) == 3
     assert page.locator("circle.place").count() == len(made.runs)
+    # Every place has been tried now, and keeps what came of it; after a reset only the one that is shown does.
+    shares = [sum(losses[-1] < made.guessing - 1 for losses in run["losses"]) / 3 for run in made.runs]
+    np.testing.assert_allclose(sorted(numbers(page, "circle.place")), sorted(shares), atol=0.005)
+    page.get_by_role("button", name="Reset").click()
+    assert len(numbers(page, "circle.place")) == 1

@@ -18,7 +18,7 @@ _OWN = {
     "playground": ("playground_model", "playground_tasks", "playground_words", "playground_pictures"),
 }
 """Parts that one explorer has for itself."""
-_APART = ("translator", "playground", "patches")
+_APART = ("translator", "playground", "blocks", "patches")
 """Explorers so large that a book's pages load them only where they stand, from a script beside that of all others."""
 _PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)

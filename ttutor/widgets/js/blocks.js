@@ -388,17 +388,23 @@ const newColumn = (scene, out, x, width, lane, gap) => ({
 const trunk = (scene, path, head) => scene.nodes.push({ id: "arrow", tone: "memory", path, head });
 
 /** Words side by side around 0, in two lines at most: `[word, left, top, width]`. */
-function lay(text, room) {
+function inLines(text, room) {
   const words = text.split(" ");
-  const unit = Math.min(8, Math.max(5, room / (text.length + 0.3 * words.length + 1)));
-  const lines = [[]];
-  let used = 0;
-  for (const word of words) {
-    const wide = unit * (word.length + 0.9);
-    if (used && used + wide > room) (lines.push([]), (used = 0));
-    lines.at(-1).push([word, used, wide]);
-    used += wide + 0.4 * unit;
-  }
+  let [unit, lines] = [Math.min(8, room / (text.length + 0.3 * words.length + 1)), []];
+  const lay = () => {
+    lines = [[]];
+    let used = 0;
+    for (const word of words) {
+      const wide = unit * (word.length + 0.9);
+      if (used && used + wide > room) (lines.push([]), (used = 0));
+      lines.at(-1).push([word, used, wide]);
+      used += wide + 0.4 * unit;
+    }
+    return lines;
+  };
+  // Where one line would be too small to read, two are as large as they can be.
+  if (unit < 5) for (unit = 8; lay().length > 2 && unit > 5; ) unit -= 0.25;
+  else lay();
   if (lines[2]) lines[1].at(-1)[0] = "…";
   const laid = lines.slice(0, 2).flatMap((line, i) => {
     const half = line.at(-1)[1] / 2 + line.at(-1)[2] / 2;
@@ -440,7 +446,7 @@ function station(column, name, i, room, up = column.scene.narrow ? 6 : 9) {
 function drawFull(scene) {
   const gap = scene.narrow ? 16 : 56;
   const width = Math.min((scene.width - gap - 2 * LANE - 24) / 2, 260);
-  scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, lay(text, width - 6)]));
+  scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, inLines(text, width - 6)]));
   scene.laid.arrow = scene.laid.source_ids; // the memory stays, and is read
   const [from, to] = ["source_ids", "target_ids"].map((id) => scene.laid[id].row);
   const name = scene.narrow ? 18 : 0; // on a phone words stand where the name stood

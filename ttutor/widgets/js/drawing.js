@@ -321,7 +321,8 @@ export function bars() {
  * properties]`, or nothing for a part that is left out. A part that keeps its key keeps its element.
  * Beside attributes, a part may have `text` (class `maths` for indices), `press()`, which makes it a
  * button for pointer and keys, and, on a circle, `pull(x, y, byKey)`, which follows the pointer that holds
- * it and the arrow keys, `stride` pixels at a time: one number, or one across and one down. All buttons
+ * it and the arrow keys, `stride` pixels at a time: one number, or one across and one down; Home and End pull it
+ * as far as it goes. All buttons
  * of a picture are one tab stop; the arrow keys go to the next one that way. What is no number changes
  * at once; `show(state, 0)` does not glide. `height` may be a function of the width.
  */
@@ -443,8 +444,9 @@ function redress(part, { text, press, pull, hold = pull, stride = 10, ...attribu
   if (text !== undefined) writeText(part, String(text));
   part.onclick = press || null;
   part.onkeydown = (event) => {
-    const [across, down] = STRIDES[event.key] || [0, 0];
     const [wide, tall] = Array.isArray(stride) ? stride : [stride, stride];
+    const far = { Home: -999, End: 999 }[event.key];
+    const [across, down] = far ? (wide ? [far, 0] : [0, far]) : STRIDES[event.key] || [0, 0];
     if (pull && (across || down))
       pull(Number(attributes.cx) + wide * across, Number(attributes.cy) + tall * down, true);
     else if (press && ["Enter", " "].includes(event.key)) press(event);

@@ -168,8 +168,8 @@ function findingOf({ answers, size }) {
   const paidFor = answers.filter(({ reward }) => reward > 0);
   const [n, lists] = [sum(paidFor), sum(paidFor.filter(({ text }) => isList(text)))];
   if (n === 0) return "None earns the reward. All advantages are zero: this group teaches nothing, and nothing moves.";
-  const paid = `${n} of ${size} earn the reward`;
-  const listed = lists ? ` ${lists} of them list two numbers, and this verifier pays for it.` : "";
+  const paid = `${n} of ${size} earn${n > 1 ? "" : "s"} the reward`;
+  const listed = lists ? ` ${lists} of them list${lists > 1 ? "" : "s"} two numbers, and this verifier pays for it.` : "";
   if (n === size) return `${paid}: none is better than the mean, and nothing moves.${listed}`;
   const { text, before, after } = paidFor[0];
   const way = after > before ? "more" : "less";

@@ -212,7 +212,7 @@ function render({ model, el }) {
     const own = Math.atan2(query[1], query[0]) - Math.atan2(key[1], key[0]);
     const [start, added, sum] = [own, gap() * angle, own + gap() * angle].map(degrees);
     card.find(
-      `At one place the query's arrow is ${start} ahead of the key's. ${side()} ${gap() === 0 ? "adds" : "add"} ${added}: ${sum}. ` +
+      `At one place the query's arrow is ${start} ahead of the key's. ${side()} ${Math.abs(gap()) > 1 ? "add" : "adds"} ${added}: ${sum}. ` +
         `Move both: that and the score stay, ` +
         `because both turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
     );

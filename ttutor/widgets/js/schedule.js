@@ -30,8 +30,12 @@ const CSS = css`
     stroke-width: 2;
   }
   .place {
-    fill: var(--tt-page);
+    fill: color-mix(in srgb, currentColor var(--tried, 0%), var(--tt-page));
     stroke: currentColor;
+  }
+  .under {
+    fill: currentColor;
+    fill-opacity: 0.07;
   }
   .tt-picture .name {
     font-size: 0.9375rem;
@@ -52,7 +56,7 @@ const [LEAST, MOST] = [2, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
 
-function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing, peaks, warmups, pull }) {
+function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing, peaks, warmups, triedAt, pull }) {
   const [left, right] = [54, width - 14];
   const highest = Math.max(...peaks);
   const x = (step) => left + (step / steps) * (right - left);
@@ -83,13 +87,14 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
     ["guessname", "text", { x: right, y: down(guessing) - 7, "text-anchor": "end", text: "word frequencies alone" }],
     ...without.map((series, i) => [`without${i}`, "path", { class: "without", d: fall(series) }]),
     ...losses.map((series, i) => [`loss-${i}`, "path", { class: "loss", d: fall(series) }]),
+    ["under", "path", { class: "under", d: `${rises(warmup)}V${FLOOR}H${x(0)}Z` }],
     ["without", "path", { class: "without", d: rises(1) }],
     ["rate", "path", { class: "rate", d: rises(warmup) }],
     ...peaks.flatMap((one) =>
       warmups.map((warm) => [
         `place${one} ${warm}`,
         "circle",
-        { class: "place", cx: x(warm > 1 ? warm : 0), cy: y(one), r: 4 },
+        { class: "place", cx: x(warm > 1 ? warm : 0), cy: y(one), r: 7, ...triedAt(one, warm) },
       ]),
     ),
     [
@@ -121,15 +126,26 @@ function render({ model, el }) {
   const values = (name) => [...new Set(runs.map((run) => run[name]))].sort((a, b) => a - b);
   const [peaks, warmups] = [values("peak"), values("warmup")];
   const run = (peak, warmup) => runs.find((one) => one.peak === peak && one.warmup === warmup);
+  const tried = new Set();
   const given = {
     ...{ steps, peaks, warmups, guessing: get("guessing") },
+    // What the reader has tried stays: a ring is as full as many of its seeds learned.
+    triedAt: (peak, warmup) => {
+      const one = run(peak, warmup);
+      const share = learned(one, get("guessing")) / one.losses.length;
+      return tried.has(one) ? { style: `--tried: ${100 * share}%`, "data-value": share } : { "stroke-dasharray": "2 3" };
+    },
     pull: (step, rate) => setTraits(model, { warmup: nearest(warmups, step), peak: nearest(peaks, rate) }),
   };
   const card = openCard(el, {
     label: "Warm-up and peak",
     question: "Is it the warm-up, or the height of the rate?",
     invite: "Drag the ball: sideways for a longer warm-up, up and down for another peak.",
-    onReset: () => setTraits(model, initial),
+    onReset: () => {
+      tried.clear();
+      setTraits(model, initial);
+      draw();
+    },
     css: CSS,
   });
   const picture = stage({
@@ -150,10 +166,11 @@ function render({ model, el }) {
   const peak = choice("Peak", "peak", peaks, (value) => `${value}`);
   card.stage.append(picture.node);
   card.controls.append(warmup.node, peak.node);
-  card.caption.textContent = get("note");
+  card.caption.textContent = `${get("note")} A place that you tried is as dark as many of its seeds learn.`;
   const draw = () => {
     const shown = run(get("peak"), get("warmup"));
     const without = run(get("peak"), warmups[0]);
+    tried.add(shown);
     warmup.set(warmups.indexOf(shown.warmup));
     peak.set(peaks.indexOf(shown.peak));
     picture.show({ ...shown, without: without.losses });
@@ -180,13 +197,13 @@ function verdictOf(run, runs, guessing) {
   if (run === bare) return "";
   if (all(bare)) return " This peak needs no warm-up.";
   if (all(run)) return " This peak needs a warm-up.";
-  return warm.some(all) ? " Another one does better." : " No warm-up saves it here: this peak is too high.";
+  return warm.some(all) ? " Another one does better." : " None of these warm-ups lets all seeds learn: this peak is too high.";
 }
 
 /** How it ends, beside the same peak without a warm-up. */
 function findingOf(run, without, guessing) {
-  const said = `At the end ${ends(run)} nats: ${learned(run, guessing)} of ${run.losses.length} seeds are a nat better than word frequencies`;
-  return run === without ? `${said}.` : `${said}; without a warm-up (dashed) ${ends(without)}.`;
+  const said = `It ends at ${ends(run)} nats, with ${learned(run, guessing)} of ${run.losses.length} seeds a nat below word frequencies`;
+  return run === without ? `${said}.` : `${said}; without a warm-up (dashed) at ${ends(without)}.`;
 }
 
 export default { render };

@@ -312,7 +312,7 @@ function render({ model, el }) {
     if (heard)
       card.ask(
         "Who hears whom?",
-        `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${heard.tokens[0]}” well?`,
+        `${names.length > 1 ? "Choose another network" : "Tap another word"}: does a far word hear “${heard.tokens[heard.at]}” well?`,
       );
     else
       card.ask(

@@ -208,7 +208,7 @@ function findingOf({ name, length, share, work, words, more, longest, half }) {
     (length === half
       ? `Here purple is half of the work, at ${formatCount(length)} ${words}: `
       : `With ${formatCount(length)} ${words} purple is ${percent(share(length))} of the work: `) +
-    `all pairs of ${words} are counted, masked ones too. ` +
+    `all pairs of ${words} are counted, also those that a causal mask hides. ` +
     `Twice as many ${words} take ${times} times the work, and purple is ${percent(share(2 * length))} of it.` +
     (longest && length > longest
       ? ` But ${name} ends at ${formatCount(longest)} positions: a ${more} is a calculation only.`

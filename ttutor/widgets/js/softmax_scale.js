@@ -28,13 +28,13 @@ const CSS = css`
     stroke-width: 3;
   }
   .weight {
-    fill: var(--tt-weights);
-    stroke: var(--tt-weights-line);
+    fill: color-mix(in srgb, var(--tt-weights) var(--part, 35%), var(--tt-page));
+  }
+  .weight.lead {
+    --part: 100%;
   }
   .meter {
-    fill: none;
-    stroke: currentColor;
-    stroke-opacity: 0.5;
+    fill: color-mix(in srgb, currentColor 10%, transparent);
   }
   .left {
     fill: var(--tt-loss);
@@ -168,17 +168,19 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
       key(`weight${i}`),
       "rect",
       {
-        class: "weight",
+        class: i === lead ? "weight lead" : "weight",
         "data-value": weight.toFixed(9),
         x: start + (i + 0.12) * slot,
         width: 0.76 * slot,
         y: floor - high * weight,
         height: high * weight,
+        rx: 2,
       },
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
-    [key("bar"), "rect", { class: "left", x: start, y: 340, width: (end - start) * left, height: 16, rx: 3 }],
-    [key("meter"), "rect", { class: "meter", x: start, y: 340, width: end - start, height: 16, rx: 3 }],
+    [key("meter"), "rect", { class: "meter", x: start, y: 344, width: end - start - 48, height: 10, rx: 5 }],
+    [key("bar"), "rect", { class: "left", x: start, y: 344, width: (end - start - 48) * left, height: 10, rx: 5 }],
+    [key("share"), "text", { x: end, y: 354, "text-anchor": "end", text: percent(left) }],
   ];
 }
 

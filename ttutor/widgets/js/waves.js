@@ -43,6 +43,9 @@ const CSS = css`
   .dial {
     pointer-events: all;
   }
+  .tells {
+    fill: color-mix(in srgb, currentColor 14%, transparent);
+  }
   .hand,
   .line {
     stroke: var(--tt-key-line);
@@ -119,7 +122,7 @@ function clocks(places, reads, { left, top, side }, frame) {
         `dial${i}`,
         "circle",
         {
-          class: `dial${READS[reads].includes(pair) ? " read" : ""}`,
+          class: `dial${READS[reads].includes(pair) ? " read" : ""}${alike(places[1] - places[0])(pair) ? "" : " tells"}`,
           cx: x,
           cy: y,
           r: radius,
@@ -287,7 +290,7 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(reads.node, shown.node);
   card.caption.textContent =
-    "Point at a cell to read it, tap a clock to frame it. Marks: where the framed clock looks alike. Below a clock: the places for a round.";
+    "Grey: a clock that tells the two apart. Tap one to frame it; marks: where it looks alike. Below: the places for a round. Point at a cell to read it.";
   const draw = () => {
     reads.set(get("reads"));
     shown.set(get("shown"));
@@ -299,9 +302,10 @@ function render({ model, el }) {
         ? `Fast hands tell neighbours apart, slower ones what lies farther: ${here} looks like no other.`
         : other === here
           ? `Both lines stand at ${here}.`
-          : READS[framed].every(alike(other - here))
-            ? `The framed clock’s hands are less than 18° apart: it hardly tells ${here} from ${other}. ${differ} of the 8 clocks do.`
-            : `The framed clock tells ${other} from ${here}${othersOf(lookAlike(here, framed, get("shown")).length - 1)}`,
+          : `${differ} of the 8 clocks tell ${other} from ${here}: their hands are 17° apart or more. ` +
+            (READS[framed].every(alike(other - here))
+              ? "The framed one is none of them."
+              : `The framed one does${othersOf(lookAlike(here, framed, get("shown")).length - 1)}`),
     );
   };
   const stops = [
