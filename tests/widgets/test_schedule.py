@@ -60,7 +60,9 @@ def test_the_verdict_on_each_peak_is_that_of_the_trainings(show: Show) -> None:
         assert "needs" not in found.inner_text()
         slide(page, "Warm-up", "End")
         saved = any(learn(peak, warmup) for warmup in (30, 100))
-        verdicts.append(f"needs {'no' if learn(peak, 1) else 'a'} warm-up." if saved else "None of these warm-ups lets all seeds")
+        verdicts.append(
+            f"needs {'no' if learn(peak, 1) else 'a'} warm-up." if saved else "None of these warm-ups lets all seeds"
+        )
         assert verdicts[-1] in found.inner_text()
         slide(page, "Warm-up", "ArrowLeft")
         assert (verdicts[-1] if learn(peak, 30) or not saved else "Another one does better.") in found.inner_text()

@@ -8,7 +8,14 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.widgets.figure import in_browser
-from ttutor.widgets import AlibiExplorer, AttentionExplorer, BlocksExplorer, PlaygroundExplorer, TranslatorExplorer, static
+from ttutor.widgets import (
+    AlibiExplorer,
+    AttentionExplorer,
+    BlocksExplorer,
+    PlaygroundExplorer,
+    TranslatorExplorer,
+    static,
+)
 
 GZIP_BUDGET, RAW_BUDGET = 60_000, 180_000
 PLAYGROUND_BUDGET = 22_528  # gzipped; only pages with the playground load it

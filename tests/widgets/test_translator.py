@@ -24,7 +24,7 @@ from tests.widgets.test_decoding import SENTENCE, translator
 from ttutor.corpora.datasets import data_root
 from ttutor.translation.packed import PackedTranslator, load_packed
 from ttutor.translation.what_if import switch_names, what_if
-from ttutor.widgets import TranslatorExplorer
+from ttutor.widgets import HeadsExplorer, TranslatorExplorer
 from ttutor.widgets.decoding import FINISHED
 from ttutor.widgets.translator import EXAMPLES, answer_to
 
@@ -287,6 +287,28 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     page.get_by_role("radio", name="Cross").check(force=True)
     for head in page.locator(".switch:not(.layer)").all():
         expect(head).to_have_attribute("aria-checked", "false")
+
+
+@in_browser
+def test_the_sentence_that_is_typed_goes_on_in_the_heads(show: Show) -> None:
+    typed, query = "Two dogs run through the snow.", 3
+    page = show(specimen(), HeadsExplorer.translating())
+    figure, expected = page.locator("[data-explorer=heads]"), HeadsExplorer.translating(typed)
+    page.get_by_label("English sentence").fill(typed)
+    settled(page)
+    figure.get_by_role("button", name=f"{expected.tokens[query]} asks").click()
+    names = figure.locator("[data-key^=query]").all_text_contents()
+    assert names == expected.tokens
+    for head, button in enumerate(figure.locator(".heads button").all()):
+        button.click()
+        shown = figure.locator("text[data-value]").evaluate_all("all => all.map((e) => +e.dataset.value)")
+        np.testing.assert_allclose(shown, expected.weights[0][head][query], atol=2e-3)
+    # Where a part is switched off, it is another model: the heads stay what they are.
+    page.get_by_role("radio", name="Heads").check(force=True)
+    page.locator(".switch").nth(1).click()
+    settled(page)
+    after = figure.locator("text[data-value]").evaluate_all("all => all.map((e) => +e.dataset.value)")
+    assert after == shown
 
 
 @in_browser

@@ -248,6 +248,7 @@ class HeadsExplorer(Explorer):
     query = t.Int(0).tag(sync=True)
     tapped = t.List(t.Int(), help="the heads whose name was found, and stays").tag(sync=True)
     on = t.List(t.Bool()).tag(sync=True)
+    follows = t.Bool(False, help="whether a page's translator hands on what it reads").tag(sync=True)
 
     def __init__(
         self,
@@ -317,6 +318,8 @@ class HeadsExplorer(Explorer):
     def translating(cls, sentence: str = EXAMPLES[0], **options: Any) -> "HeadsExplorer":
         """Four of the 16 heads with which the translator that ships reads a sentence; they look different ways.
 
+        In a page without a kernel the figure goes on with the sentence that is typed into a `TranslatorExplorer`.
+
         Args:
             sentence: what is read.
             options: as for the class.
@@ -332,7 +335,9 @@ class HeadsExplorer(Explorer):
             **options,
         }
         layers, heads = zip(*_FOUR, strict=True)
-        return cls([token.removeprefix("▁") for token in seen.tokens], seen.weights[layers, heads], **options)
+        made = cls([token.removeprefix("▁") for token in seen.tokens], seen.weights[layers, heads], **options)
+        made.follows = True
+        return made
 
     @classmethod
     def from_model(
@@ -359,7 +364,7 @@ class HeadsExplorer(Explorer):
 
     def static_state(self) -> dict[str, Any]:
         state = super().static_state()
-        idle = set() if self.names else {"names", "tapped"}
+        idle = (set() if self.names else {"names", "tapped"}) | (set() if self.follows else {"follows"})
         return {name: value for name, value in state.items() if name not in idle}
 
     def describe(self) -> str:

@@ -68,6 +68,7 @@ const CSS = css`
   }
 `;
 
+const MOST = 24; // tokens that are drawn, as in heads.py
 const KEPT = ["layer", "head", "query", "on", "tapped"];
 const GIVEN = ["names", "tokens", "key_tokens", "weights", "products", "layers", "note", "rest_name"];
 const DIRECTIONS = ["further back", "one place back", "at itself", "ahead"];
@@ -211,17 +212,33 @@ function drawSum({ products, layer, query, on, rest_name: rest }, nameOf) {
   ];
 }
 
-function render({ model, el }) {
+/** The traits of a sentence that the page's translator reads, for heads that are called after their places. */
+function readBy(names, { tokens, heads }, query) {
+  const rowsOf = ({ rows, columns, data }) =>
+    Array.from({ length: rows }, (_, row) => [...data.slice(row * columns, (row + 1) * columns)]);
+  const weights = names.map((name) => {
+    const [layer, head] = name.match(/\d+/g);
+    return rowsOf(heads[layer][head]);
+  });
+  return { tokens, key_tokens: tokens, weights: [weights], query: Math.min(query, tokens.length - 1) };
+}
+
+function render({ model, el, alone }) {
   let over = {}; // what the mouse points at, in place of what is picked
   const read = (names) => Object.fromEntries(names.map((name) => [name, over[name] ?? model.get(name)]));
   const initial = { ...read(KEPT), tapped: model.get("tapped") || [] };
   const set = (values) => setTraits(model, values);
   let state = read([...GIVEN, ...KEPT]);
   const nameOf = (head) => (state.names || [])[head] || `head ${head}`;
-  const isOwn = JSON.stringify(state.tokens) === JSON.stringify(state.key_tokens);
-  const ways = state.weights.map((one) => one.map(directionOf));
-  const clearest = ways[0][mostOf(ways[0].map(([, share]) => share))];
-  const wanted = isOwn && ways.length < 2 && clearest[1] && clearest[0]; // where one of the heads looks, to be found
+  const isOwn = () => JSON.stringify(state.tokens) === JSON.stringify(state.key_tokens);
+  let [ways, wanted] = [];
+  /** How each head looks; and where one of them does that is to be found. */
+  const look = () => {
+    ways = state.weights.map((one) => one.map(directionOf));
+    const clearest = ways[0][mostOf(ways[0].map(([, share]) => share))];
+    wanted = isOwn() && ways.length < 2 && clearest[1] && clearest[0];
+  };
+  look();
   const card = openCard(el, {
     label: "Attention heads",
     question: "Do all heads look the same way?",
@@ -306,7 +323,7 @@ function render({ model, el }) {
         ? `${nameOf(state.head)}: ${found}`
         : way === wanted
           ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`
-          : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn ? `looks ${way}, on the whole. Here` : "asks:"} ${found}`,
+          : `${wanted ? "No: " : ""}${wanted ? nameOf(state.head) : upper(nameOf(state.head))} ${isOwn() ? `looks ${way}, on the whole. Here` : "asks:"} ${found}`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state, nameOf) : []));
@@ -322,7 +339,21 @@ function render({ model, el }) {
     (at) => at,
     (query) => ({ query }),
   );
-  const stops = [onTraits(model, [...GIVEN, ...KEPT], change), share, picture.close, card.close];
+  const follow = ({ detail }) => {
+    const { tokens } = detail;
+    if (tokens.length > MOST || tokens.join(" ") === state.tokens.join(" ")) return;
+    setTraits(model, readBy(model.get("names"), detail, model.get("query")));
+    look();
+    draw();
+  };
+  if (alone && model.get("follows")) document.addEventListener("tt-sentence", follow);
+  const stops = [
+    onTraits(model, [...GIVEN, ...KEPT], change),
+    () => document.removeEventListener("tt-sentence", follow),
+    share,
+    picture.close,
+    card.close,
+  ];
   draw();
   return () => stops.forEach((stop) => stop());
 }

@@ -248,6 +248,8 @@ const breath = () =>
     setTimeout(done, 60); // where nothing is drawn
   });
 
+const bare = (token) => token.replace(/^▁(?=.)/, "");
+
 /** Everything that the figure shows; `onToken(partial)` after each token, before the page may draw. */
 async function answerTo(model, asked, onToken) {
   const { text, off, by, beginning, view } = asked;
@@ -283,6 +285,11 @@ async function answerTo(model, asked, onToken) {
   const usual = off.length || beginning.length ? await run(before) : steps;
   const tree = view === "beam" ? treeOf(model, source, changes) : [];
   const told_ = told(steps);
+  // Figures of this model on the same page go on with this sentence.
+  if (!off.length) {
+    const tokens = source.map((id) => bare(model.tokenizer.token(id)));
+    document.dispatchEvent(new CustomEvent("tt-sentence", { detail: { tokens, heads: steps[0].weights.encoder } }));
+  }
   const others = [...idsOf(usual), ...tree.flatMap((step) => step.map(([, id]) => id))];
   return {
     ...told_,
@@ -963,7 +970,7 @@ function render({ model, el, alone }) {
     card.find(finding());
   };
   const stop = onTraits(model, [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"], draw);
-  const readWords = () => model.get("answer").source.map((id) => model.get("answer").tokens[id].replace(/^▁(?=.)/, ""));
+  const readWords = () => model.get("answer").source.map((id) => bare(model.get("answer").tokens[id]));
   const isOwn = () => !isBusy() && !model.get("beginning").length && !model.get("off").length;
   const shares = [
     shareWord(
