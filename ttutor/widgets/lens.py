@@ -180,7 +180,8 @@ class LensExplorer(Explorer):
             tokens,
             Guesses(found, stored["lens"]["chances"]),
             layers=[0, 10, 20, 25, 26, 27, 28, 29, 30],
-            note=f"SmolLM2, 135 million parameters, without the blanks before its words. Recorded by {stored['provenance']['command']}.",
+            note="SmolLM2, 135 million parameters, without the blanks before its words. "
+            f"Recorded by {stored['provenance']['command']}.",
             **options,
         )
 
