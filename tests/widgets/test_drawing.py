@@ -13,6 +13,7 @@ from tests.widgets.test_decoding import specimen as decoding
 from ttutor.widgets import (
     AttentionExplorer,
     Explorer,
+    GroupExplorer,
     HeadsExplorer,
     RotaryExplorer,
     ScheduleExplorer,
@@ -123,3 +124,41 @@ def test_a_click_on_an_empty_place_of_a_drawing_leaves_no_focus_there(show: Show
     page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] - 3)
     page.keyboard.press("Shift")  # a key shows the ring of what has the focus
     assert not picture.evaluate("e => e.matches(':focus')")
+
+
+def calls(page: Page) -> set[str]:
+    """The animations that run in a figure, by name."""
+    return set(
+        page.locator("section.tt").evaluate(
+            "e => e.getRootNode().getAnimations().map((one) => one.animationName).filter(Boolean)"
+        )
+    )
+
+
+@in_browser
+def test_what_is_to_be_used_first_calls_until_the_reader_acts_and_never_where_less_movement_is_wanted(
+    show: Show,
+) -> None:
+    for explorer, call in ((GroupExplorer.recorded(), "tt-call"), (ScheduleExplorer(), "tt-beckon")):
+        page = show(explorer, motion=True)
+        expect(page.locator("section.tt")).to_have_attribute("data-seen", "1")
+        assert calls(page) == {call}
+        page.locator("input[type=range]").first.press("ArrowRight")
+        assert calls(page) == set()
+        assert calls(show(explorer)) == set()  # where less movement is wanted
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "explorer", [AttentionExplorer.by_hand(), WavesExplorer(), RotaryExplorer(), ScheduleExplorer()]
+)
+def test_home_and_end_pull_a_knob_as_far_as_it_goes(show: Show, explorer: Explorer) -> None:
+    knob = show(explorer).locator("svg [role=slider]").last
+    places = []
+    for key in ("Home", "End"):
+        knob.press(key)
+        places.append([knob.get_attribute(name) for name in ("cx", "cy")])
+    assert places[0] != places[1]
+    if not isinstance(explorer, AttentionExplorer):  # its arrow turns about a point: no end is an end
+        knob.press("ArrowDown" if isinstance(explorer, WavesExplorer) else "ArrowRight")
+        assert [knob.get_attribute(name) for name in ("cx", "cy")] == places[1]

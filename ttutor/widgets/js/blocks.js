@@ -763,6 +763,7 @@ function render({ model, el }) {
   const picture = make("div", { class: "picture" });
   card.stage.append(picture);
   card.controls.append(controls.step.node, controls.norm.node);
+  controls.step.node.children[1].classList.add("tt-call");
   const find = (name, value) => picture.querySelector(`[data-${name}="${value}"]`);
   const roving = rovingGrid(
     picture,

@@ -124,7 +124,7 @@ function drawTable(model, causal, length, ended, guesses, onGuess) {
   for (let i = 0; i < length; i += 1)
     if (old(i)) {
       const name = grid.cellAt(i, -1);
-      name.classList.add(moved[i] ? "changed" : "kept");
+      name.classList.add(moved[i] ? "changed" : "kept", "tt-call");
       name.firstChild.append(make("span", { class: "verdict", text: moved[i] ? " ≠" : " =" }));
     }
   // Room for the words to come, so that nothing jumps.

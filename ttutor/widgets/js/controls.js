@@ -62,6 +62,27 @@ SHARED_CSS.push(css`
     text-align: end;
     font-variant-numeric: tabular-nums;
   }
+  /* What is to be used first says so, for four seconds: a knob of the picture, or else the first slider. */
+  @media (prefers-reduced-motion: no-preference) {
+    [data-seen]:not([data-acted], :has(.grip)) .tt-slider:first-child input::-webkit-slider-thumb {
+      animation: tt-call 1.5s 3;
+    }
+    [data-seen]:not([data-acted], :has(.grip)) .tt-slider:first-child input::-moz-range-thumb {
+      animation: tt-call 1.5s 3;
+    }
+    [data-seen]:not([data-acted]) .tt-call {
+      animation: tt-call 1.5s 3;
+    }
+  }
+  /* No mixed colour in a keyframe: Chromium may crash on one. */
+  @keyframes tt-call {
+    from {
+      box-shadow: 0 0 0 0 #8889;
+    }
+    to {
+      box-shadow: 0 0 0 1rem #8880;
+    }
+  }
   .tt-toggle {
     display: inline-flex;
     align-items: center;

@@ -368,6 +368,13 @@ export function openCard(el, { label, question = "", invite = "", onReset, css: 
   };
   for (const kind of ["pointerup", "pointermove", "keydown", "input", "click"])
     root.addEventListener(kind, act, { capture: true });
+  const watcher = new IntersectionObserver(
+    ([{ isIntersecting }]) => {
+      if (isIntersecting) (watcher.disconnect(), (root.dataset.seen = "1"));
+    },
+    { threshold: 0.6 },
+  );
+  watcher.observe(root);
   return {
     ...frame,
     stage,

@@ -20,12 +20,29 @@ SHARED_CSS.push(css`
     cursor: grab;
   }
   .tt-picture .grip {
-    fill: transparent;
+    fill: currentColor;
+    fill-opacity: 0;
     pointer-events: none;
   }
   @media (any-pointer: coarse) {
     .tt-picture .grip {
       pointer-events: all;
+    }
+  }
+  @media (prefers-reduced-motion: no-preference) {
+    [data-seen]:not([data-acted]) .grip {
+      animation: tt-beckon 1.5s 3;
+      transform-box: fill-box;
+      transform-origin: center;
+    }
+  }
+  @keyframes tt-beckon {
+    from {
+      fill-opacity: 0.5;
+      transform: scale(0.4);
+    }
+    to {
+      transform: scale(1.1);
     }
   }
   .tt-matrix {

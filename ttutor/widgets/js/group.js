@@ -207,6 +207,7 @@ function render({ model, el }) {
     options: get("verifiers").map((name) => [name, name]),
     onChange: (name) => set({ verifier: name }),
   });
+  verifier.node.querySelector("label:last-child").classList.add("tt-call");
   card.stage.append(picture.node);
   card.controls.append(step.node, verifier.node);
   card.caption.textContent = `${get("question")}, asked ${count} times at each step; an answer is as tall as it was frequent. Vermilion: paid, though it lists several numbers. An arrow is one step on this group alone; other questions move the model too. ${get("note")}`;
@@ -214,7 +215,8 @@ function render({ model, el }) {
     const found = group(get, get("stop"));
     step.set(get("stop"));
     verifier.set(get("verifier"));
-    picture.show({ before: found.answers.map(({ before }) => before), after: found.answers.map(({ after }) => after) });
+    // At once: on the way there the labels of one step would stand beside the bars of another.
+    picture.show({ before: found.answers.map(({ before }) => before), after: found.answers.map(({ after }) => after) }, 0);
     card.find(findingOf(found));
   };
   const stops = [

@@ -178,7 +178,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
           y: y(j) + 4,
           "text-anchor": "end",
           "data-value": weights[query][j].toFixed(9),
-          text: weights[query][j] < 0.0005 ? "" : formatNumber(weights[query][j]),
+          text: formatNumber(weights[query][j]),
         },
       ],
     ]),
@@ -250,7 +250,7 @@ function render({ model, el, alone }) {
   const named = () => [...(model.get("tapped") || []), model.get("head")];
   const tap = (head) => set({ head, tapped: [...new Set([...named(), head])].sort((one, other) => one - other) });
   const heads = initial.on.map((_, head) =>
-    make("button", { class: "tt-button", type: "button", onclick: () => tap(head) }),
+    make("button", { class: "tt-button tt-call", type: "button", onclick: () => tap(head) }),
   );
   const layer = select({
     label: "Layer",

@@ -51,8 +51,8 @@ const CSS = css`
   }
 `;
 const [TOP, FLOOR] = [26, 146]; // of the rate
-const [HIGH, LOW] = [188, 304]; // of the loss
-const [LEAST, MOST] = [2, 7]; // of the axis of the loss, in nats
+const [HIGH, LOW] = [188, 336]; // of the loss
+const [LEAST, MOST] = [3, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
 
@@ -77,7 +77,7 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
     ["name", "text", { class: "name", x: 4, y: 14, text: "learning rate" }],
     ["lossname", "text", { class: "name", x: 4, y: HIGH - 16, text: "loss, nats a word" }],
     ...[0, ...peaks].flatMap((rate, i) => across(`rate${i}`, y(rate), rate)),
-    ...[2, 3, 4, 5, 6].flatMap((loss) => across(`loss${loss}`, down(loss), loss)),
+    ...[3, 4, 5, 6].flatMap((loss) => across(`loss${loss}`, down(loss), loss)),
     ...ticks([0, steps], 3).map((step) => [
       `step${step}`,
       "text",

@@ -63,7 +63,8 @@ const CSS = css`
 `;
 const KEYS = 8;
 const [GOAL, MOST] = [6, 10]; // the paper's head and the widest have 2 to this power features
-const REACH = 64; // of the axis of scores
+/** Of the axis of scores, in which twice the expected spread has room; on a narrow head as much as on one of 100. */
+const reachAt = (width) => Math.max(22, 2.1 * Math.sqrt(width));
 const TRACE = Array.from({ length: 8 * MOST + 1 }, (_, i) => Math.round(2 ** (i / 8)));
 const drawn = {};
 
@@ -115,10 +116,11 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
   const key = (name) => `${name}${Number(divide)}`;
   const [start, end, middle] = [from + 26, to - 8, 88];
   const x = (exponent) => start + (exponent / MOST) * (end - start);
-  const y = (score) => middle - (64 * score) / REACH;
+  const [reach, widest] = [reachAt(get("width")), Math.log2(get("width")) + 0.001];
+  const y = (score) => middle - (64 * score) / reach;
   const spread = (sign) =>
     Array.from({ length: 21 }, (_, i) => {
-      const exponent = (i / 20) * MOST;
+      const exponent = (i / 20) * Math.max(widest, 2 * Math.log2(10.4));
       return `${x(exponent).toFixed(1)} ${y(sign * (divide ? 1 : 2 ** (exponent / 2)) * 2).toFixed(1)}`;
     });
   const lead = weights.indexOf(top);
@@ -126,10 +128,10 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
   return [
     [key("name"), "text", { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" }],
     [key("funnel"), "path", { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` }],
-    ...[-50, 0, 50].flatMap((score) => [
-      [key(`line${score}`), "path", { class: "axis", d: `M${start} ${y(score)}H${end}` }],
+    ...[-1, 0, 1].map((side) => side * (reach > 50 ? 50 : 20)).flatMap((score, i) => [
+      [key(`line${i}`), "path", { class: "axis", d: `M${start} ${y(score)}H${end}` }],
       [
-        key(`tick${score}`),
+        key(`tick${i}`),
         "text",
         { x: start - 4, y: y(score) + 4, "text-anchor": "end", text: score ? formatNumber(score, 0) : "" },
       ],
@@ -232,7 +234,7 @@ function render({ model, el }) {
       raw.top - scaled.top < 0.1
         ? `Here the sides hardly differ: ${percent(raw.top)} and ${percent(scaled.top)}.`
         : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by √d, ` +
-            `${percent(scaled.top)}. Then a mistake teaches less: on average ${percent(raw.left)} and ${percent(scaled.left)} of the most.`,
+            `${percent(scaled.top)}. There a mistake moves the shares less: left by ${percent(raw.left)} of what it could at most, right by ${percent(scaled.left)}, in the mean of 200 draws.`,
     );
   };
   const stops = [
