@@ -156,6 +156,9 @@ function drawSentence({ weights, chances }, stop, left, width, top, given) {
   const y = (i, all) => top + 24 + (i + 0.5) * ROW + (ROW * (Math.max(source.length, target.length) - all.length)) / 2;
   const [start, end] = [guess - 8, from + 4];
   const bend = (start - end) / 2.5;
+  // Where it looks right and says wrong, the lines stand out from the others.
+  const halves = target.map((token, i) => guesses[stop][i] !== token && found(given, stop, i));
+  const dim = (i) => (halves.some(Boolean) && !halves[i] ? 0.4 : 1);
   const head = (key, x, text, anchor) => [key, "text", { class: "faint", x, y: top + 12, "text-anchor": anchor, text }];
   return [
     head("read", from - 4, "reads", "end"),
@@ -169,7 +172,7 @@ function drawSentence({ weights, chances }, stop, left, width, top, given) {
           class: "link",
           d: `M${start} ${y(i, target)}C${start - bend} ${y(i, target)} ${end + bend} ${y(j, source)} ${end} ${y(j, source)}`,
           "stroke-width": 11 * weight,
-          "stroke-opacity": 0.15 + 0.85 * weight,
+          "stroke-opacity": dim(i) * (0.15 + 0.85 * weight),
           "data-value": weight.toFixed(9),
         },
       ]),
@@ -187,7 +190,7 @@ function drawSentence({ weights, chances }, stop, left, width, top, given) {
           `guess${i}`,
           "text",
           {
-            class: said !== token && found(given, stop, i) ? "said-word half" : "said-word",
+            class: halves[i] ? "said-word half" : "said-word",
             x: guess,
             y: middle + 4,
             "font-weight": said === token ? 700 : 400,
