@@ -121,6 +121,9 @@ const CSS = css`
     font-weight: 600;
     margin: 0 0 0.4rem;
   }
+  .told {
+    text-wrap: pretty;
+  }
   .few {
     --pad: min(0.9rem, 1.2cqw);
   }
@@ -176,6 +179,7 @@ const CSS = css`
     .tile {
       font-size: 0.7rem;
       line-height: 1.2;
+      min-width: 0 !important;
     }
     .up {
       height: calc(1.1rem * var(--w));
