@@ -35,11 +35,11 @@ WORN = {
     "memory": """blocks rect, collapse .curve, collapse .dot, collapse .trace, heads code, patches .cell, patches code,
         sequential .cell, sequential .moved, sequential .wire""",
     "decoder": """causal_mask code, decoding .node, decoding .stream, group .chance, group .chance.paid,
-        learning .chance, lens .group0, translator .bar""",
-    "loss": """causal_mask td.answer, causal_mask th.changed, learning .loss, learning circle.loss, playground .fall,
-        playground .line.loss, playground .wrong, quiz .why, schedule .loss, softmax_scale .left,
+        learning .chance, lens .group0, patches code, translator .bar""",
+    "loss": """causal_mask td.answer, causal_mask th.changed, learning .loss, learning circle.loss, patches code,
+        playground .fall, playground .line.loss, playground .wrong, quiz .why, schedule .loss, softmax_scale .left,
         translator .chip.other, translator .other""",
-    "masked": "blocks code, drawing .tt-hatch, sequential .never",
+    "masked": "blocks code, drawing .tt-hatch, patches .cell.gone, patches .gone.gone, sequential .never",
 }
 ANY_COLOUR = "|".join(PALETTE)
 CODED = rf'--tt-({ANY_COLOUR})|(?:colour(?: =|:) |row\()[^\n]*?"({ANY_COLOUR})"(?: : "({ANY_COLOUR})")?'

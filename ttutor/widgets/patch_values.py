@@ -15,10 +15,9 @@ from ttutor.widgets.style import PALETTE
 NOTES = {
     "CLS": "No pixels: a learnt vector, the same for every image. In the end the class is read from it.",
     "image": "Read row by row, channel after channel; one linear map, the same for every patch, makes them a token.",
+    "hide": "All pixels of a hidden patch are the mean of the image: the model was asked again, once for each patch.",
     "attention": "The mean of the heads; all weights together are 1.",
     "scale": "In the picture and the sequence the full colour is the largest number besides the token's own.",
-    "rollout": "Read so that in every layer half of a patch stays and half comes from where it looks. It is one "
-    "reading of attention, not an explanation: values, feed-forward networks and norms are left out.",
     "positions": "Cosine of two position embeddings, −1 to 1. The model was never told which patches are neighbours.",
 }
 """What the figure says, of the source, of CLS and of each view."""
@@ -73,6 +72,8 @@ def png(pixels: list[str], channels: int) -> str:
 MAX_SIDE = 64
 """Pixels of the image as it is drawn."""
 MAX_PATCHES = 256
+MAX_CLASSES = 5
+"""That are kept besides those that are ever the answer."""
 MAX_WEIGHTS = 30_000
 """Of all layers together: a page that holds more loads slowly."""
 
@@ -165,6 +166,29 @@ def hundredths(similarity: Any, n_tokens: int) -> list[list[int]]:
     """Cosine similarities, rounded to hundredths."""
     rows = rounded_array("positions", similarity, (n_tokens, n_tokens), 2, axes="tokens, tokens")
     return np.rint(100 * np.array(rows)).astype(int).tolist()
+
+
+def without_patches(
+    hidden: Any, n_patches: int, probabilities: dict[str, float] | None
+) -> tuple[list[str], list[list[int]]]:
+    """The classes that matter, likeliest first, and their probabilities in thousandths: of the whole image, and without
+    each patch.
+
+    >>> without_patches([[0.2, 0.8], [0.9, 0.1]], 2, {"circle": 0.4, "cross": 0.6})
+    (['cross', 'circle'], [[600, 400], [800, 200], [100, 900]])
+    """
+    if not probabilities:
+        raise ValueError("hidden needs probabilities, what the model answers with nothing hidden")
+    whole = [list(probabilities.values())]
+    shape = (n_patches, len(probabilities))
+    values = np.array(whole + rounded_array("hidden", hidden, shape, 6, axes="patches, classes"), dtype=float)
+    if values.min() < 0 or not np.allclose(values.sum(-1), 1, atol=0.01):
+        raise ValueError(
+            "hidden and probabilities have to hold probabilities, each row of at least 0 and adding up to one"
+        )
+    answers = set(values.argmax(-1).tolist()) | set(np.argsort(-values.max(0), kind="stable")[:MAX_CLASSES].tolist())
+    order = sorted(answers, key=lambda i: (-values[0, i], i))
+    return [str(list(probabilities)[i]) for i in order], np.rint(1000 * values[:, order]).astype(int).tolist()
 
 
 def answer_words(probabilities: dict[str, float] | None, answer: str) -> str:

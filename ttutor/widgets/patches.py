@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 import traitlets as t
-from einops import rearrange, reduce
+from einops import rearrange, reduce, repeat
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ttutor import assets
 from ttutor.evaluating import evaluating
-from ttutor.inside import attention_rollout, capture
+from ttutor.inside import capture
 from ttutor.variants.vit import VisionEncoder, ViT
 from ttutor.widgets.base import Explorer, one_of, within
 from ttutor.widgets.patch_values import (
@@ -27,6 +27,7 @@ from ttutor.widgets.patch_values import (
     largest_table,
     read_image,
     thousandths,
+    without_patches,
 )
 
 
@@ -40,6 +41,8 @@ class ReadViT:
         attention: averaged over heads; the class token comes first.
         positions: cosine similarity of the position embeddings.
         probabilities: of the classes by name; None without a classifier.
+        hidden: the same in their order, with one patch after the other hidden: all its pixels are the image's mean, of
+            each channel by itself.
     """
 
     image: Float[Tensor, "channels height width"]
@@ -47,6 +50,7 @@ class ReadViT:
     attention: Float[Tensor, "layers tokens tokens"]
     positions: Float[Tensor, "tokens tokens"]
     probabilities: dict[str, float] | None
+    hidden: Float[Tensor, "patches classes"] | None
 
 
 def read_vit(vit: Any, image: Any, class_names: list[str] | None = None) -> ReadViT:
@@ -67,8 +71,10 @@ def read_vit(vit: Any, image: Any, class_names: list[str] | None = None) -> Read
         raise TypeError(f"expected a ViT of ours or of Hugging Face, not {type(vit).__name__}")
     images = _one_image(image).to(next(vit.parameters()))
     vision, prefix = (vit.vision, "vision.") if isinstance(vit, ViT) else (vit, "")
-    with evaluating(vit), torch.no_grad(), capture(vit, f"{prefix}encoder.layers.*.self_attention.weights") as seen:
-        out = vit(images)
+    with evaluating(vit), torch.no_grad():
+        with capture(vit, f"{prefix}encoder.layers.*.self_attention.weights") as seen:
+            out = vit(images)
+        hidden = _without_each_patch(vit, images) if isinstance(vit, ViT) else None
     shown = images[0].cpu().double()
     span = (shown.max() - shown.min()).clamp_min(1e-12)
     return ReadViT(
@@ -77,7 +83,21 @@ def read_vit(vit: Any, image: Any, class_names: list[str] | None = None) -> Read
         attention=reduce(seen.stack().cpu().double(), "layers 1 heads queries keys -> layers queries keys", "mean"),
         positions=position_similarity(vision.position.table.weight),
         probabilities=_named(out[0].cpu().double().softmax(-1), class_names) if isinstance(vit, ViT) else None,
+        hidden=hidden,
     )
+
+
+def _without_each_patch(vit: ViT, images: Float[Tensor, "1 channels height width"]) -> Float[Tensor, "patches classes"]:
+    """What the model answers when it sees the mean of the image in place of one patch."""
+    side, (height, width) = vit.config.patch_size, images.shape[-2:]
+    mean = reduce(images, "1 channels height width -> 1 channels 1 1", "mean")
+    rows, columns = height // side, width // side
+    answers = []
+    for places in torch.eye(rows * columns, dtype=torch.bool, device=images.device).split(_AT_ONCE):
+        pattern = "images (rows columns) -> images 1 (rows height) (columns width)"
+        is_hidden = repeat(places, pattern, rows=rows, height=side, width=side)
+        answers.append(vit(torch.where(is_hidden, mean, images)).cpu().double().softmax(-1))
+    return torch.cat(answers)
 
 
 def _busiest(image: np.ndarray, patch_size: int) -> int:
@@ -102,19 +122,21 @@ def _one_image(image: Any) -> Tensor:
 
 
 def _named(probabilities: Tensor, names: list[str] | None) -> dict[str, float]:
-    names = [str(i) for i in range(len(probabilities))] if names is None else names
+    names = [str(i) for i in range(len(probabilities))] if names is None else list(names)
     if len(names) != len(probabilities):
         raise ValueError(f"class_names has {len(names)} names, but the model has {len(probabilities)} classes")
-    order = probabilities.argsort(descending=True)[:5].tolist()
-    return {str(names[i]): probabilities[i].item() for i in order}
+    # ImageNet has two classes that are called crane.
+    own = [str(name) if names.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(names)]
+    return dict(zip(own, probabilities.tolist(), strict=True))
 
 
-VIEWS = ("image", "attention", "rollout", "positions")
+VIEWS = ("image", "hide", "attention", "positions")
+_AT_ONCE = 32
 _RECORDING = "vit_recording"
 
 
 class PatchesExplorer(Explorer):
-    """An image as a ViT reads it: cut it coarser or finer, follow a patch into the sequence, see whom it draws from.
+    """An image as a ViT reads it: follow a patch into the sequence, hide it from the model, see whom it looks at.
 
     Make it by `recorded` (our small ViT on drawings that it has not seen) or by `from_model` (your ViT, your image);
     an image alone shows the cutting and its cost.
@@ -127,6 +149,8 @@ class PatchesExplorer(Explorer):
             for this image cut at this size. Averaged over heads, and rounded so that each row adds up to one.
         positions: ``tokens tokens``, cosine similarity of the model's position embeddings.
         probabilities: each class's name and its probability, as the model answered.
+        hidden: ``patches classes``, the probabilities with one patch after the other hidden, the classes in the order
+            of ``probabilities``. Of many classes those are kept that are ever the answer, and the likeliest.
         answer: what was right.
         note: where model and image come from.
 
@@ -148,6 +172,12 @@ class PatchesExplorer(Explorer):
     model_patch_size = t.Int(help="the patch size at which attention and positions were read").tag(sync=True)
     attention = t.List(t.List(t.List(t.Int())), help="layers, queries, keys in thousandths").tag(sync=True)
     positions = t.List(t.List(t.Int()), help="cosine similarities in hundredths").tag(sync=True)
+    classes = t.List(t.Unicode(), help="names, the likeliest first").tag(sync=True)
+    hidden = t.List(
+        t.List(t.Int()), help="their probabilities in thousandths: of the whole image, then without each patch"
+    ).tag(sync=True)
+    answer = t.Unicode(help="the class that is right; empty if nobody said").tag(sync=True)
+    tried = t.List(t.Int(), help="the patches that the reader has hidden").tag(sync=True)
     notes = t.Dict(t.Unicode(), help="what is said of the source, of CLS and of each view").tag(sync=True)
     view = t.Unicode("image").tag(sync=True)
     layer = t.Int(0, help="1 is the first layer").tag(sync=True)
@@ -161,6 +191,7 @@ class PatchesExplorer(Explorer):
         *,
         positions: Any = None,
         probabilities: dict[str, float] | None = None,
+        hidden: Any = None,
         answer: str = "",
         note: str = "",
     ) -> None:
@@ -168,6 +199,7 @@ class PatchesExplorer(Explorer):
         n_tokens = count_patches(values.shape[1:], patch_size) + 1
         picture, step = drawn(values, patch_size)
         weights = [] if attention is None else thousandths(attention, n_tokens)
+        classes, answers = ([], []) if hidden is None else without_patches(hidden, n_tokens - 1, probabilities)
         super().__init__(
             pixels=hexadecimal(picture),
             channels=len(values),
@@ -176,6 +208,9 @@ class PatchesExplorer(Explorer):
             model_patch_size=patch_size,
             attention=weights,
             positions=[] if positions is None else hundredths(positions, n_tokens),
+            classes=classes,
+            hidden=answers,
+            answer=answer,
             notes={**NOTES, "source": f"{answer_words(probabilities, answer)} {note}".strip()},
             view="image",
             layer=len(weights),
@@ -183,8 +218,10 @@ class PatchesExplorer(Explorer):
         )
 
     @classmethod
-    def recorded(cls, image: int = 0) -> "PatchesExplorer":
+    def recorded(cls, image: int = 4) -> "PatchesExplorer":
         """Our small ViT on one of a few drawings that it was not trained on: ``experiments/vit_recording.py``.
+
+        Number 4, the last, is the first that the model gets wrong; 0 to 3 are one of each class.
 
         >>> PatchesExplorer.recorded()
         PatchesExplorer(24 x 24 pixels, patches of 4 x 4, 37 tokens, 2 layers)
@@ -201,6 +238,7 @@ class PatchesExplorer(Explorer):
             np.array([[row.split() for row in layer] for layer in one["attention"]], dtype=float) / 1000,
             positions=np.array([row.split() for row in record["positions"]], dtype=float) / 100,
             probabilities=dict(zip(record["classes"], one["probabilities"], strict=True)),
+            hidden=np.array([row.split() for row in one["hidden"]], dtype=float) / 1000,
             answer=one["class"],
             note=f"{words.format(**record['settings'])}; {right} ({record['provenance']['command']}).",
         )
@@ -225,6 +263,7 @@ class PatchesExplorer(Explorer):
             read.attention,
             positions=read.positions,
             probabilities=read.probabilities,
+            hidden=read.hidden,
             answer=answer,
             note=f"{type(vit).__name__} of {len(read.attention)} layers.",
         )
@@ -241,16 +280,19 @@ class PatchesExplorer(Explorer):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """What the figure shows of the selected token, one number for each token; None where it shows the image."""
+        """What the figure shows, one number for each token; None where it shows the image.
+
+        Of attention and positions it is the selected token's row. In the view ``hide`` it is what the model's answer
+        loses without each patch; on the page a patch shows that when it has been hidden.
+        """
         if self.view == "image" or self.patch_size != self.model_patch_size:
             return None
         if self.view == "positions":
             return np.array(self.positions)[self.selected] / 100
-        layers = torch.tensor(self.attention, dtype=torch.float64) / 1000
         if self.view == "attention":
-            return layers[self.layer - 1, self.selected].numpy()
-        rolled = attention_rollout(rearrange(layers[: self.layer], "layers tokens keys -> layers 1 1 tokens keys"))
-        return rolled[0, self.selected].numpy()
+            return np.array(self.attention)[self.layer - 1, self.selected] / 1000
+        first = np.array(self.hidden)[:, 0] / 1000
+        return first[0] - first
 
     def describe(self) -> str:
         """The sizes."""
@@ -259,7 +301,7 @@ class PatchesExplorer(Explorer):
         return ", ".join(parts + ([f"{len(self.attention)} layers"] if self.attention else []))
 
     def fallback_html(self) -> str:
-        """The image with the cuts and the places, and the patches that the selected token draws from most."""
+        """The image with the cuts and the places, and the largest numbers of what the figure shows."""
         height, width = self.size
         picture = cut_picture(self.pixels, self.channels, self.patch_size // self.step)
         words = (
@@ -269,10 +311,12 @@ class PatchesExplorer(Explorer):
         )
         if self.weights is None:
             return f"{picture}<p>{html.escape(words)}</p>"
-        what = {"attention": f"attention in layer {self.layer}", "rollout": f"rollout through {self.layer} layers"}
-        caption = (
-            f"Token {self.selected or 'CLS'}, {what.get(self.view, 'similarity of position')}: the largest numbers"
-        )
+        captions = {
+            "hide": f"What the answer {self.classes[0] if self.classes else ''} loses when one patch is hidden",
+            "attention": f"Token {self.selected or 'CLS'}, attention in layer {self.layer}",
+            "positions": f"Token {self.selected or 'CLS'}, similarity of position",
+        }
+        caption = html.escape(f"{captions[self.view]}: the largest numbers")
         table = largest_table(self.weights, caption)
         return f"{picture}<p>{html.escape(words)}</p>{table}<p>{html.escape(self.notes.get(self.view, ''))}</p>"
 
@@ -285,8 +329,8 @@ class PatchesExplorer(Explorer):
 
     @t.validate("view")
     def _check_view(self, proposal: dict) -> str:
-        needed = {"image": True, "positions": self.positions}
-        there = [view for view in VIEWS if needed.get(view, self.attention)]
+        needed = {"image": True, "hide": self.hidden, "attention": self.attention, "positions": self.positions}
+        there = [view for view in VIEWS if needed[view]]
         return one_of("view", proposal["value"], there)
 
     @t.validate("layer")
@@ -297,6 +341,11 @@ class PatchesExplorer(Explorer):
     @t.validate("selected")
     def _check_selected(self, proposal: dict) -> int:
         return within("selected", proposal["value"], 0, self.n_tokens - 1, "0 is CLS")
+
+    @t.validate("tried")
+    def _check_tried(self, proposal: dict) -> list[int]:
+        n_patches = count_patches(self.size, self.model_patch_size)
+        return [within("tried", place, 1, n_patches, "it lists patches") for place in proposal["value"]]
 
     @t.observe("patch_size")
     def _keep_selected_inside(self, _: dict) -> None:

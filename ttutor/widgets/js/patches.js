@@ -1,4 +1,4 @@
-// Patches of an image, the sequence that they become, and what a ViT's attention draws from.
+// Patches of an image, the sequence that they become, what a ViT attends to, and what it answers without one of them.
 import { css, formatCount, formatNumber, make, onTraits, openCard, reducedMotion, refill, setTraits } from "./core.js";
 import { choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
@@ -8,14 +8,14 @@ const CSS = css`
     margin-bottom: 0.75rem;
   }
   .both {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.5rem 1.5rem;
+    display: grid;
+    grid-template: auto 1fr / min(22rem, 52%) minmax(0, 1fr);
+    gap: 0 1.5rem;
   }
   .picture {
     position: relative;
-    flex: 0 0 min(18rem, 100%);
-    align-self: flex-start;
+    grid-row: 1 / 3;
+    align-self: start;
   }
   canvas {
     display: block;
@@ -53,6 +53,44 @@ const CSS = css`
     box-shadow: 0 0 0 5px #fff;
     z-index: 1;
   }
+  .gone.gone {
+    outline-color: var(--tt-masked-line);
+  }
+  .cell.gone {
+    background: repeating-linear-gradient(135deg, var(--tt-masked-line) 0 1px, #0000 1px 6px) var(--mean);
+  }
+  .cell.gone::before {
+    content: none;
+  }
+  .tile.gone canvas {
+    object-position: 99rem; /* out of its frame */
+    background: var(--mean);
+  }
+  .left {
+    position: absolute;
+    right: 0;
+    bottom: 0;
+    padding: 0 2px;
+    font-size: 0.6875rem;
+    line-height: 1.2;
+    color: #fff;
+    background: #000a;
+  }
+  .answers li {
+    grid-template-columns: 1fr auto;
+    padding: 0.3rem 0.5rem;
+  }
+  .answers li div {
+    grid-area: 2 / 1 / 3 / 3;
+    position: relative;
+    height: 1rem;
+  }
+  .answers li > div::after {
+    content: "";
+    position: absolute;
+    inset: -3px auto -3px var(--was);
+    border-left: 2px solid;
+  }
   .strip {
     display: flex;
     align-items: end;
@@ -66,7 +104,7 @@ const CSS = css`
     text-align: center;
   }
   .tile.on {
-    flex: 0 0 2.2rem;
+    min-width: 2.2rem;
   }
   .tile canvas {
     transform-origin: 0 0;
@@ -79,39 +117,57 @@ const CSS = css`
     height: calc(2.5rem * var(--w));
     background: var(--c);
   }
-  .side {
-    flex: 1 1 15rem;
-    min-height: 15.5rem;
-  }
-  .side .tt-bars {
-    margin-bottom: 0.5rem;
-  }
   .side p:first-child {
     font-weight: 600;
     margin: 0 0 0.4rem;
   }
-  .tt-controls {
-    min-height: 3.25rem; /* of a slider */
+  .told {
+    text-wrap: pretty;
+  }
+  .few {
+    --pad: min(0.9rem, 1.2cqw);
+  }
+  .side .tt-bars {
+    row-gap: 0.4rem;
   }
   .numbers span {
-    padding: 0.4rem 0.3rem;
+    padding: var(--pad, 0.4rem) calc(0.75 * var(--pad, 0.4rem));
+  }
+  @container (max-width: 45rem) {
+    .many {
+      --pad: 0.2rem;
+      font-size: 0.6875rem;
+    }
+  }
+  @container (max-width: 38rem) {
+    .many,
+    .many + p {
+      display: none;
+    }
   }
   @container (max-width: 27rem) {
+    .side .tt-bars {
+      row-gap: 0;
+    }
     .both {
-      flex-wrap: nowrap;
       column-gap: 0.75rem;
     }
-    .picture {
-      flex-basis: 10rem;
-    }
     .side {
-      flex-basis: 0;
-      min-width: 0;
-      min-height: 0;
       font-size: 0.85rem;
     }
-    .side .numbers,
-    .side li:nth-child(n + 6) {
+    .told {
+      grid-column: 1 / 3;
+    }
+    .answers li {
+      padding-inline: 0.25rem;
+    }
+    .told p:first-child {
+      margin-top: 0.25rem;
+    }
+    .numbers {
+      font-size: 0.6875rem;
+    }
+    .side :not(.answers) > li:nth-child(n + 6) {
       display: none;
     }
     .strip {
@@ -123,32 +179,46 @@ const CSS = css`
     .tile {
       font-size: 0.7rem;
       line-height: 1.2;
+      min-width: 0 !important;
     }
     .up {
       height: calc(1.1rem * var(--w));
     }
   }
 `;
-const SET = ["patch_size", "view", "layer", "selected"];
-const TRAITS = [...SET, "pixels", "channels", "step", "model_patch_size", "attention", "positions", "notes"];
-const VIEWS = ["image", "attention", "rollout", "positions"];
+const SET = ["patch_size", "view", "layer", "selected", "tried"];
+const OTHERS = ["pixels", "channels", "step", "model_patch_size", "attention", "positions", "hidden", "classes"];
+const TRAITS = [...SET, ...OTHERS, "answer", "notes"];
+const VIEWS = {
+  image: {
+    question: () => "How does a Transformer read an image?",
+    invite: "Tap a patch: where does it stand in the sentence below?",
+  },
+  hide: {
+    colour: "loss",
+    question: riddleOf,
+    invite: "Tap a patch: the model sees the image without it.",
+  },
+  attention: {
+    colour: "weights",
+    question: () => "Whom does a patch look at?",
+    invite: "Tap a patch, or CLS, from which the answer is read.",
+  },
+  positions: {
+    colour: "memory",
+    question: () => "Does the model know which patches are neighbours?",
+    invite: "Tap a patch: which others resemble it by position?",
+  },
+};
 const [MOST_TOKENS, MOST_NUMBERS] = [257, 64];
-
-/** How much of each token reaches token `from`; the layers are in thousandths. */
-function rollOut(layers, from) {
-  return layers.reduceRight(
-    (row, layer) =>
-      row.map((share, key) => share / 2 + row.reduce((sum, part, query) => sum + (part * layer[query][key]) / 2000, 0)),
-    layers[0].map((_, i) => (i === from ? 1 : 0)),
-  );
-}
 
 function patchState(model) {
   const traits = Object.fromEntries(TRAITS.map((name) => [name, model.get(name)]));
-  const { pixels, channels, step, patch_size: patch, attention, positions, view, layer } = traits;
+  const { pixels, channels, step, patch_size: patch, attention, positions, hidden, view, layer } = traits;
   const [height, width] = [pixels.length * step, (pixels[0].length / 2 / channels) * step];
   const count = (size) => (height * width) / size ** 2 + 1;
   const selected = Math.min(traits.selected, count(patch) - 1);
+  const tried = [...new Set([...traits.tried, selected])];
   const weights =
     patch !== traits.model_patch_size || view === "image"
       ? null
@@ -156,13 +226,17 @@ function patchState(model) {
         ? positions[selected].map((cosine) => cosine / 100)
         : view === "attention"
           ? attention[layer - 1][selected].map((weight) => weight / 1000)
-          : rollOut(attention.slice(0, layer), selected);
+          : hidden.map(([share], i) => (tried.includes(i) ? (hidden[0][0] - share) / 1000 : 0));
+  // What an answer can lose is all that it has.
+  const others = view === "hide" ? [hidden[0][0] / 1000] : (weights || []).filter((_, i) => i !== selected);
   const sizes = pixels
     .map((_, i) => (i + 1) * step)
     .filter((size) => (height % size) + (width % size) === 0 && count(size) <= MOST_TOKENS)
     .map((size) => ({ size, nTokens: count(size) }));
   return {
     ...traits,
+    tried,
+    hides: weights && view === "hide",
     patch,
     selected,
     height,
@@ -173,8 +247,7 @@ function patchState(model) {
     rows: height / patch,
     side: patch / step,
     nTokens: count(patch),
-    colour: view === "positions" ? "memory" : "weights",
-    top: Math.max(1e-9, ...(weights || []).filter((_, i) => i !== selected)),
+    top: Math.max(1e-9, ...others),
   };
 }
 
@@ -182,13 +255,74 @@ const noteOf = (text) => make("p", { class: "tt-note", text });
 const nameOf = (place) => (place ? `patch ${place}` : "CLS");
 
 /** A place in words, with its weight. */
-function placeWords({ columns, weights }, place) {
+function placeWords({ columns, weights, hides, hidden, classes, tried }, place) {
   const where = place ? `, row ${Math.ceil(place / columns)}, column ${((place - 1) % columns) + 1}` : "";
-  return nameOf(place) + where + (weights ? `: ${formatNumber(weights[place])}` : "");
+  const told = hides
+    ? place && tried.includes(place) && `: ${classes[0]} ${formatNumber(hidden[place][0] / 1000)} without it`
+    : weights && `: ${formatNumber(weights[place])}`;
+  return nameOf(place) + where + (told || "");
 }
 
-/** What the picture shows of the chosen place: how long it is, what it draws from, or whom it resembles. */
-function findingOf({ weights, view, selected, patch, channels, nTokens, positions, columns }) {
+/** Which class a row of probabilities finds likeliest. */
+const bestOf = (row) => row.indexOf(Math.max(...row));
+
+/** The question of the hidden patch: what can be found by hiding one. */
+function riddleOf({ hidden, classes, answer }) {
+  const said = `The model says ${classes[0]}.`;
+  if (!answer || answer === classes[0]) return `${said} Is there a patch without which it says something else?`;
+  return hidden.some((row) => classes[bestOf(row)] === answer)
+    ? `${said} Which patch has to go for it to see the ${answer}?`
+    : `${said} That is wrong: which patch misleads it most?`;
+}
+
+/** What the model answers without the chosen patch, and whether that is another answer. */
+function answerOf({ hidden, classes, answer, selected }) {
+  const [whole, now] = [hidden[0], hidden[selected]].map((row) => row.map((share) => formatNumber(share / 1000)));
+  const [said, best] = [classes[0], bestOf(hidden[selected])];
+  const right = (i) => (answer && classes[i] === answer ? ", which is right" : "");
+  if (!selected) {
+    const wrong = answer && answer !== said ? `; right is ${answer}` : right(0);
+    return `Nothing is hidden: the model says ${said} (${whole[0]})${wrong}. CLS has no pixels and cannot be hidden.`;
+  }
+  if (!best) return `Without patch ${selected} the model still says ${said}: ${whole[0]} before, ${now[0]} now.`;
+  const others = turningOf(hidden).filter((i) => i !== selected && bestOf(hidden[i]) === best).length;
+  return (
+    `Without patch ${selected} the model says ${classes[best]} (${now[best]})${right(best)}: ${said} hung on ` +
+    `this patch, ${whole[0]} before and ${now[0]} now. ` +
+    `Hiding ${["no other gives", "another one also gives"][others] || `${others} others also gives`} ${classes[best]}.`
+  );
+}
+
+/** The patches without which the model answers something else. */
+function turningOf(hidden) {
+  return hidden.map((_, i) => i).filter((i) => i && bestOf(hidden[i]));
+}
+
+/** Where the hidden patch stands in the attention of CLS, from which the answer is read. */
+function rankOf({ attention, selected, nTokens }) {
+  const ranks = attention.map(([row]) => 1 + row.filter((weight, i) => i && weight > row[selected]).length);
+  const told = ranks.map((rank, i) => `number ${rank} in layer ${i + 1}`).join(", ");
+  return `By the attention of CLS, patch ${selected} of ${nTokens - 1} is ${told}.`;
+}
+
+/** How many patches that turn the answer are among as many to which CLS attends most. */
+function pointedOf({ attention, hidden }) {
+  const turning = turningOf(hidden);
+  const told = attention.map(([row], layer) => {
+    const order = row.map((_, i) => i).slice(1);
+    const most = order.sort((a, b) => row[b] - row[a] || a - b).slice(0, turning.length);
+    return `for ${most.filter((i) => turning.includes(i)).length} in layer ${layer + 1}`;
+  });
+  return (
+    `Hiding one patch changes the answer for ${turning.length} of the ${hidden.length - 1}. ` +
+    `Of the ${turning.length} with most attention from CLS it does so ${told.join(", ")}.`
+  );
+}
+
+/** What the picture shows of the chosen place: how long it is, what it attends to, or whom it resembles. */
+function findingOf(state) {
+  const { weights, view, selected, patch, channels, nTokens, positions, columns } = state;
+  if (state.hides) return answerOf(state);
   const name = selected ? `Patch ${selected}` : weights ? "CLS, which gives the answer," : "CLS";
   if (!weights)
     return selected
@@ -200,13 +334,11 @@ function findingOf({ weights, view, selected, patch, channels, nTokens, position
     .sort((a, b) => weights[b] - weights[a] || a - b);
   const [verb, at] = {
     attention: ["attends", "to"],
-    rollout: ["draws", "from"],
     positions: ["is, by position,", "like"],
   }[view];
   const spread = Math.exp(-weights.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0));
   const told = `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
   if (view === "positions") return `${told} ${neighboursOf(positions, columns)}`;
-  if (view === "rollout") return told;
   return `${told} It is spread as widely as equal shares for ${Math.round(spread)} of the ${nTokens} tokens.`;
 }
 
@@ -224,6 +356,16 @@ function neighboursOf(positions, columns) {
 
 function pixelAt({ pixels, channels }, x, y, channel) {
   return parseInt(pixels[y].substr(2 * (x * channels + channel), 2), 16);
+}
+
+/** The mean of the image, which stands where a patch is hidden. */
+function meanOf({ pixels, channels }) {
+  const bytes = pixels.join("").match(/../g).map((byte) => parseInt(byte, 16));
+  const mean = (channel) => {
+    const own = bytes.filter((_, i) => i % channels === channel % channels);
+    return own.reduce((sum, byte) => sum + byte, 0) / own.length;
+  };
+  return `rgb(${[0, 1, 2].map(mean)})`;
 }
 
 function paintImage(state) {
@@ -247,8 +389,8 @@ function cornerOf({ columns, side }, place) {
 
 /** The patch's numbers in the order of `patchify`. */
 function patchNumbers(state) {
-  const { selected, patch, channels, side, notes } = state;
-  if (!selected) return [make("p", { text: notes.CLS })];
+  const { selected, patch, channels, side } = state;
+  if (!selected) return [make("p", { text: "CLS" })];
   const [left, top] = cornerOf(state, selected);
   const spans = Array.from({ length: Math.min(channels * side ** 2, MOST_NUMBERS) }, (_, i) => {
     const grey = pixelAt(state, left + (i % side), top + (Math.floor(i / side) % side), Math.floor(i / side ** 2));
@@ -259,21 +401,50 @@ function patchNumbers(state) {
     });
   });
   const rest = channels * side ** 2 - spans.length;
+  const columns = Math.min(side, 8);
+  const style = `grid-template-columns: repeat(${columns}, auto)`;
   return [
-    make("p", {
-      text: `${patch} × ${patch} × ${channels} = ${patch ** 2 * channels} numbers. ${notes.image}`,
-    }),
-    make("div", { class: "numbers", style: `grid-template-columns: repeat(${Math.min(side, 8)}, auto)` }, ...spans),
+    make("p", { text: `${patch} × ${patch} × ${channels} = ${patch ** 2 * channels} numbers` }),
+    make("div", { class: `numbers ${columns > 4 ? "many" : "few"}`, style }, ...spans),
     rest ? noteOf(`and ${rest} more`) : null,
   ];
 }
 
-function panelOf(state, list) {
-  const { weights, view, layer, selected, colour } = state;
+/** What the model answers: its classes in one order, with a line where each stood with nothing hidden. */
+function answersOf(state, list) {
+  const { hidden, classes, answer, selected } = state;
+  list.show(
+    classes.map((name, i) => ({
+      label: name + (name === answer ? " (right)" : ""),
+      share: hidden[selected][i] / 1000,
+      text: formatNumber(hidden[selected][i] / 1000),
+      colour: "decoder",
+      on: name === answer,
+    })),
+  );
+  hidden[0].forEach((share, i) => list.node.children[i].style.setProperty("--was", `${share / 10}%`));
+  return [
+    make("p", { text: `The answer ${selected ? `without patch ${selected}` : "to the whole image"}` }),
+    list.node,
+  ];
+}
+
+/** What is to be said below the panel. */
+function toldOf(state) {
+  const { hides, hidden, selected, attention, weights, notes } = state;
+  if (!hides) return weights ? [] : [selected ? notes.image : notes.CLS];
+  if (!selected) return [VIEWS.hide.invite];
+  const line = "The line: with nothing hidden.";
+  if (!attention.length) return [line];
+  return [line, rankOf(state), ...(bestOf(hidden[selected]) ? [pointedOf(state)] : [])];
+}
+
+function panelOf(state, list, answers) {
+  const { weights, view, layer, selected } = state;
+  if (state.hides) return answersOf(state, answers);
   if (!weights) return patchNumbers(state);
   const title = {
     attention: `attends to in layer ${layer}`,
-    rollout: `draws from, layers 1 to ${layer}`,
     positions: "resembles in position",
   }[view];
   const order = weights
@@ -287,7 +458,7 @@ function panelOf(state, list) {
         label: nameOf(i),
         share: Math.max(0, weights[i] / weights[order[0]]),
         text: formatNumber(weights[i]),
-        colour,
+        colour: VIEWS[view].colour,
         on: i === selected,
       })),
     ),
@@ -298,7 +469,7 @@ function costOf({ height, width, patch, rows, columns, nTokens, step, sizes, not
   const words = [
     notes.source,
     step > 1 ? `Each drawn pixel is the mean of ${step} × ${step}.` : "",
-    ...VIEWS.slice(1).map((view) => notes[view]),
+    ...Object.keys(VIEWS).slice(1).map((view) => notes[view]),
     notes.scale,
     `${height} × ${width} pixels: ${rows} × ${columns} = ${nTokens - 1} patches, ` +
       `with CLS ${nTokens} tokens. Pairs of query and key in every layer and head: ` +
@@ -372,20 +543,25 @@ function fly(picture, tiles, gap) {
 }
 
 function showWeights(root, tokens, state) {
-  root.style.setProperty("--c", `var(--tt-${state.colour}-line)`);
+  const { weights, hides, hidden, view, selected, top, tried } = state;
+  root.style.setProperty("--c", `var(--tt-${VIEWS[view].colour}-line)`);
   for (const node of tokens) {
     const place = Number(node.dataset.place);
-    const weight = state.weights ? state.weights[place] : 0;
-    const isOn = place === state.selected;
-    node.style.setProperty("--w", isOn ? 0 : Math.max(0, weight / state.top));
+    const weight = weights ? weights[place] : 0;
+    const isOn = place === selected;
+    node.style.setProperty("--w", isOn && !hides ? 0 : Math.max(0, weight / top));
     node.classList.toggle("on", isOn);
+    node.classList.toggle("gone", !!hides && isOn && place > 0);
     node.setAttribute("aria-label", placeWords(state, place));
     node.dataset.value = weight.toFixed(9);
+    if (!node.matches(".cell")) continue;
+    const left = hides && tried.includes(place) && Math.round(hidden[place][0] / 10);
+    refill(node, left === false ? null : make("span", { class: "left", text: left }));
   }
 }
 
 /** What can be chosen: of a model its views and layers, of an image alone the patch size. */
-function patchControls({ sizes, attention, positions }, set) {
+function patchControls({ sizes, attention, positions, hidden }, set) {
   const size = slider({
     label: "Patch size",
     min: 0,
@@ -394,10 +570,13 @@ function patchControls({ sizes, attention, positions }, set) {
     format: (i) => `${sizes[i].size} × ${sizes[i].size}`,
     onInput: (i) => set({ selected: 0, patch_size: sizes[i].size }),
   });
-  const options = VIEWS.filter((view) => view === "image" || (view === "positions" ? positions : attention).length).map(
-    (view) => [view, view],
-  );
-  const views = choice({ name: "Show", options, onChange: (view) => set({ view }) });
+  const there = { image: true, hide: hidden.length, attention: attention.length, positions: positions.length };
+  const options = Object.keys(VIEWS)
+    .filter((view) => there[view])
+    .map((view) => [view, view]);
+  // The riddle begins with the whole image.
+  const onChange = (view) => set(view === "hide" ? { view, selected: 0 } : { view });
+  const views = choice({ name: "Show", options, onChange });
   views.node.classList.add("views");
   const layer = slider({
     label: "Layer",
@@ -414,7 +593,7 @@ function patchControls({ sizes, attention, positions }, set) {
       size.set(sizes.findIndex((one) => one.size === state.patch));
       views.set(state.view);
       layer.set(state.layer);
-      layer.node.hidden = !"attention rollout".includes(state.view);
+      layer.node.hidden = state.view !== "attention";
     },
   };
 }
@@ -447,18 +626,17 @@ function render({ model, el }) {
   };
   const card = openCard(el, {
     label: "Patches",
-    question: "How does a Transformer read an image?",
-    invite: "Tap a patch: where does it stand in the sentence below?",
     onReset: () => set(first),
     css: CSS,
   });
-  const [picture, strip, side] = ["picture", "strip", "side"].map((name) => make("div", { class: name }));
-  const [list, cost] = [bars(), make("div", { class: "cost" })];
+  const [picture, strip, side, told] = ["picture", "strip", "side", "told"].map((name) => make("div", { class: name }));
+  const [list, answers, cost] = [bars(), bars(), make("div", { class: "cost" })];
+  answers.node.classList.add("answers");
   let state = patchState(model);
   let pinned = state.selected;
   let [cut, grids] = ["", []];
   const controls = patchControls(state, set);
-  card.stage.append(...[controls.views, make("div", { class: "both" }, picture, side), strip].filter(Boolean));
+  card.stage.append(...[controls.views, make("div", { class: "both" }, picture, side, told), strip].filter(Boolean));
   card.controls.append(...controls.nodes);
   card.more("About the image", cost);
 
@@ -467,9 +645,11 @@ function render({ model, el }) {
       node,
       () => grids[which],
       (place, keep) => {
-        const flies = keep && place !== pinned;
+        if (state.hides && !keep) return; // pointing would give the riddle away
+        const flies = keep && place !== pinned && !state.hides;
         if (keep) pinned = place;
-        setTraits(model, { selected: place ?? pinned });
+        const tried = state.hides && place ? { tried: [...new Set([...model.get("tried"), place])] } : {};
+        setTraits(model, { selected: place ?? pinned, ...tried });
         if (flies) fly(picture, [grids[1][0][place]], 0);
       },
     ),
@@ -482,16 +662,28 @@ function render({ model, el }) {
       grids = cutUp(state, picture, strip);
       grids.forEach((grid, which) => stops[which].makeStop(grid[0][0]));
       refill(cost, ...costOf(state));
+      card.root.style.setProperty("--mean", meanOf(state));
     }
+    card.ask(VIEWS[state.view].question(state), VIEWS[state.view].invite);
     controls.show(state);
+    card.controls.hidden = controls.nodes.every((node) => node.hidden);
     showWeights(card.root, grids.flat(2), state);
-    const panel = panelOf(state, list);
-    if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
-    else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow
+    const panel = panelOf(state, list, answers).filter(Boolean);
+    const kept = panel.findIndex((node) => side.contains(node));
+    if (kept < 0) refill(side, ...panel);
+    else {
+      // The bars stay, and so can grow.
+      for (const node of [...side.children]) if (node !== panel[kept]) node.remove();
+      panel[kept].before(...panel.slice(0, kept));
+      panel[kept].after(...panel.slice(kept + 1));
+    }
+    refill(told, ...toldOf(state).map(noteOf));
     card.find(findingOf(state));
-    card.caption.textContent = state.weights
-      ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".")
-      : state.notes.source.split(/(?<=\.) (?=[A-Z])/)[0];
+    card.caption.textContent = state.hides
+      ? `In a patch that was hidden: per cent for ${state.classes[0]} without it. Colour and bars: what it lost.`
+      : state.weights
+        ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".")
+        : state.notes.source.split(/(?<=\.) (?=[A-Z])/)[0];
   };
   const stop = onTraits(model, TRAITS, draw);
   draw();
