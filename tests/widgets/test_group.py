@@ -126,7 +126,7 @@ def test_the_finding_counts_what_earns_the_reward_and_says_when_nothing_moves(sh
     explorer = GroupExplorer.recorded(2)
     page = show(explorer)
     # Why a stop does not begin where the arrow of the one before ended.
-    assert "other questions move the model too" in page.locator(".tt-note").inner_text()
+    assert "other questions move the model too" in page.locator(".tt-more .tt-note").text_content()
     for stop, rewards in enumerate(explorer.rewards[0]):
         slide(page, "Step of the training", "Home", *["ArrowRight"] * stop)
         found, n_paid = page.locator(".tt-found").inner_text(), int(sum(rewards))

@@ -95,7 +95,7 @@ class GroupExplorer(Explorer):
         within("question", question, 0, len(stored["questions"]) - 1, "it numbers the recorded questions")
         groups = {name: found[question] for name, found in stored["groups"].items()}
         note = (
-            "Strict pays for the number alone, lenient also for a list with it. Units come first: 42 is written 24. "
+            "Units come first: 42 is written 24. Strict pays for the number alone, lenient also for a list with it. "
             f"Recorded by {stored['provenance']['command']}."
         )
         return cls(stored["questions"][question], stored["steps"], groups, verifier=verifier, stop=stop, note=note)

@@ -127,10 +127,13 @@ function drawTable(model, causal, length, ended, guesses, onGuess) {
       name.classList.add(moved[i] ? "changed" : "kept", "tt-call");
       name.firstChild.append(make("span", { class: "verdict", text: moved[i] ? " ≠" : " =" }));
     }
-  // Room for the words to come, so that nothing jumps.
+  // Room for the words to come, so that nothing jumps: only its outline is seen.
   for (let i = -1; i < tokens.length; i += 1)
     for (let j = i < 0 ? 0 : -1; j < tokens.length; j += 1)
-      if (Math.max(i, j) >= length) grid.cellAt(i, j).classList.add("later");
+      if (Math.max(i, j) >= length) {
+        grid.cellAt(i, j).classList.add("later");
+        if (j < 0) grid.cellAt(i, j).parentNode.style.visibility = "hidden";
+      }
   return { node: grid.node, right };
 }
 

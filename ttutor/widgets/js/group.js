@@ -1,7 +1,7 @@
 // A group of answers: eight answers to one question at each step of a training, what a verifier pays for them,
 // and how one step on this group moves the probability of each.
 import { choice, slider } from "./controls.js";
-import { css, formatNumber, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { css, formatNumber, make, moveOnce, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
@@ -44,11 +44,12 @@ const CSS = css`
   }
   @container (max-width: 27rem) {
     .tt-finding {
-      min-height: 7.2em;
+      min-height: 5.8em;
     }
   }
 `;
-const [HEAD, UNIT, SMALL, FOOT] = [26, 30, 11, 36]; // an answer's height in the group, and in the history above it
+const [HEAD, SMALL, FOOT] = [26, 9, 36]; // an answer's height in the history, where that stands above the group
+const unitAt = (width) => (width < 480 ? 21 : 30); // and in the group
 
 const signed = (value) => `${value > 0 ? "+" : ""}${formatNumber(value, 2)}`;
 const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
@@ -82,7 +83,8 @@ function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
   const { answers, mean, size } = groups[stop];
   const narrow = width < 480;
   const slot = (narrow ? width : 0.4 * width) / groups.length;
-  const unit = narrow ? SMALL : UNIT;
+  const tallness = unitAt(width);
+  const unit = narrow ? SMALL : tallness;
   const top = narrow ? HEAD + SMALL * size + FOOT + HEAD : HEAD;
   const left = narrow ? 0 : 0.44 * width;
   const [paid, start, end] = [left + (narrow ? 96 : 104), left + (narrow ? 158 : 180), width - 10];
@@ -123,7 +125,7 @@ function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
   });
   let down = 0;
   const rows = answers.flatMap(({ text, count, reward }, i) => {
-    const [y, tall] = [top + UNIT * down, UNIT * count];
+    const [y, tall] = [top + tallness * down, tallness * count];
     down += count;
     const middle = y + tall / 2;
     return [
@@ -190,7 +192,7 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "Answers to one question, their advantages and their probabilities",
-    height: (width) => HEAD + count * UNIT + (width < 480 ? HEAD + count * SMALL + FOOT : FOOT),
+    height: (width) => HEAD + count * unitAt(width) + (width < 480 ? HEAD + count * SMALL + FOOT : FOOT),
     draw: (numbers, width) => drawGroup(numbers, width, [steps, steps.map((_, at) => group(get, at)), get("stop"), (stop) => set({ stop })]),
   });
   const step = slider({
@@ -210,7 +212,15 @@ function render({ model, el }) {
   verifier.node.querySelector("label:last-child").classList.add("tt-call");
   card.stage.append(picture.node);
   card.controls.append(step.node, verifier.node);
-  card.caption.textContent = `${get("question")}, asked ${count} times at each step; an answer is as tall as it was frequent. Vermilion: paid, though it lists several numbers. An arrow is one step on this group alone; other questions move the model too. ${get("note")}`;
+  const [first, ...rest] = get("note").split(/(?<=\.) /);
+  card.caption.textContent = `${get("question")}, asked ${count} times at each step. ${first} Vermilion: paid, though it lists several numbers.`;
+  card.more(
+    "About the data",
+    make("p", {
+      class: "tt-note",
+      text: `An answer is as tall as it was frequent. An arrow is one step on this group alone; other questions move the model too. ${rest.join(" ")}`,
+    }),
+  );
   const draw = () => {
     const found = group(get, get("stop"));
     step.set(get("stop"));

@@ -51,7 +51,7 @@ const CSS = css`
   }
 `;
 const [TOP, FLOOR] = [26, 146]; // of the rate
-const [HIGH, LOW] = [188, 336]; // of the loss
+const [HIGH, LOW] = [184, 312]; // of the loss
 const [LEAST, MOST] = [3, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
@@ -166,7 +166,7 @@ function render({ model, el }) {
   const peak = choice("Peak", "peak", peaks, (value) => `${value}`);
   card.stage.append(picture.node);
   card.controls.append(warmup.node, peak.node);
-  card.caption.textContent = `${get("note")} A place that you tried is as dark as many of its seeds learn.`;
+  card.caption.textContent = `${get("note")} Circles: dark where all seeds learn.`;
   const draw = () => {
     const shown = run(get("peak"), get("warmup"));
     const without = run(get("peak"), warmups[0]);
