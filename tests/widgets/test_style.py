@@ -36,9 +36,9 @@ WORN = {
         sequential .cell, sequential .moved, sequential .wire""",
     "decoder": """causal_mask code, decoding .node, decoding .stream, group .chance, group .paid,
         learning .chance, lens .group0, lens .guess, patches code, translator .bar""",
-    "loss": """causal_mask td.answer, causal_mask th.changed, group .list, learning .loss,
-        learning circle.loss, patches code, playground .fall, playground .line.loss, playground .wrong, quiz .why, schedule .loss, softmax_scale .left,
-        translator .chip.other, translator .other""",
+    "loss": """causal_mask td.answer, causal_mask th.changed, group .list, learning .loss, learning circle.loss,
+        patches code, playground .fall, playground .line.loss, playground .wrong, quiz .why, schedule .loss,
+        softmax_scale .left, translator .chip.other, translator .other""",
     "masked": "blocks code, drawing .tt-hatch, patches .cell.gone, patches .gone.gone, sequential .never",
 }
 ANY_COLOUR = "|".join(PALETTE)

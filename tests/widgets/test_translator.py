@@ -24,7 +24,7 @@ from tests.widgets.test_decoding import SENTENCE, translator
 from ttutor.corpora.datasets import data_root
 from ttutor.translation.packed import PackedTranslator, load_packed
 from ttutor.translation.what_if import switch_names, what_if
-from ttutor.widgets import HeadsExplorer, TranslatorExplorer
+from ttutor.widgets import BlocksExplorer, HeadsExplorer, TranslatorExplorer
 from ttutor.widgets.decoding import FINISHED
 from ttutor.widgets.translator import EXAMPLES, answer_to
 
@@ -309,6 +309,46 @@ def test_the_sentence_that_is_typed_goes_on_in_the_heads(show: Show) -> None:
     settled(page)
     after = figure.locator("text[data-value]").evaluate_all("all => all.map((e) => +e.dataset.value)")
     assert after == shown
+
+
+@in_browser
+@pytest.mark.parametrize("typed", ["Two dogs run through the snow.", "A woman sings."])
+def test_the_sentence_that_is_typed_goes_through_the_whole_machine(show: Show, typed: str) -> None:
+    page = show(specimen(), BlocksExplorer.translating())
+    machine, expected = page.locator("[data-explorer=blocks]"), BlocksExplorer.translating(typed)
+    page.get_by_label("English sentence").fill(typed)
+    settled(page)
+    words = machine.locator("[data-words=source_ids] text").all_text_contents()
+    assert words == expected.run["tokens"]
+    assert machine.locator("[data-words=softmax] text").all_text_contents() == expected.run["next"]
+    found, digits = machine.locator(".tt-found"), re.compile(r"−?\d+\.\d+")
+
+    def shown() -> list[float]:
+        return [float(number.replace("−", "-")) for number in digits.findall(found.inner_text())]
+
+    stations = (
+        ("vectors", "source_add", "source_word"),
+        ("weights", "encoder.self_attention", "source_word"),
+        ("vectors", "memory", "source_word"),
+        ("weights", "decoder.self_attention", "target_word"),
+        ("weights", "decoder.cross_attention", "target_word"),
+        ("vectors", "decoder.feed_forward", "target_word"),
+    )
+    machine.get_by_role("button", name="Next").click()
+    for kind, part, word in stations:
+        machine.get_by_role("button", name="Next").click()
+        numbers = expected.run[kind][part][getattr(expected, word)]
+        if kind == "vectors":
+            length = expected.run["lengths"][part][getattr(expected, word)]
+            np.testing.assert_allclose(shown(), [*numbers[:3], length], atol=0.11)
+        else:
+            n = expected.target_word + 1 if part == "decoder.self_attention" else len(numbers)
+            np.testing.assert_allclose(shown()[:n], numbers[:n], atol=2e-3)
+    machine.get_by_role("button", name="Next").click()
+    best = expected.run["best"][expected.target_word]
+    np.testing.assert_allclose(shown(), [logit for _, logit, _ in best], atol=0.02)
+    machine.get_by_text("Reset", exact=True).click()
+    assert machine.locator("[data-words=source_ids] text").all_text_contents() == words
 
 
 @in_browser

@@ -58,6 +58,7 @@ class BlocksExplorer(Explorer):
     selected = t.Unicode("").tag(sync=True)
     step = t.Int(0, min=0, max=len(STEPS)).tag(sync=True)
     run = t.Dict(help="what `ttutor.widgets.stations` noted").tag(sync=True)
+    follows = t.Bool(False, help="whether a page's translator hands on what it reads").tag(sync=True)
     source_word = t.Int(0, help="the word whose numbers are shown, of those that are read").tag(sync=True)
     target_word = t.Int(0, help="the same, of those that are written").tag(sync=True)
 
@@ -111,6 +112,8 @@ class BlocksExplorer(Explorer):
     def translating(cls, sentence: str = EXAMPLES[0], *, n_target: int = 4, **options: Any) -> "BlocksExplorer":
         """The picture at work: the translator that ships reads a sentence, and each step shows its numbers.
 
+        In a page without a kernel the figure goes on with the sentence that is typed into a `TranslatorExplorer`.
+
         Args:
             sentence: what is read; at most 9 tokens, which stand side by side.
             n_target: how many tokens of its own translation the decoder has before it, the start among them, at most 4.
@@ -128,7 +131,7 @@ class BlocksExplorer(Explorer):
         texts = (" ".join(run["tokens"]), " ".join([*run["next"], "…"]))
         lengths = {"source_length": len(run["tokens"]), "target_length": len(run["target"])}
         made = cls.of(translator.model, batch=1, sentences=texts, **lengths, **options)
-        made.run = run
+        made.run, made.follows = run, True
         # A noun and the word that is about to write it, in the sentence that is given.
         made.source_word, made.target_word = min(2, len(run["tokens"]) - 1), min(2, len(run["target"]) - 1)
         return made

@@ -193,6 +193,8 @@ const PORTS = [
   ["Q", "query"],
 ];
 
+const [MOST_READ, MOST_WRITTEN] = [9, 4]; // tokens that have room, as in stations.py
+
 const read = (model) => Object.fromEntries(TRAITS.map((name) => [name, model.get(name)]));
 const table = (rows) => Object.fromEntries(rows.map(([id, ...facts]) => [id, facts]));
 
@@ -732,7 +734,25 @@ function mark(picture, { steps, step, selected }) {
   }
 }
 
-function render({ model, el }) {
+/** The traits of a sentence that the page's translator reads, where its words have room side by side. */
+function readBy({ tokens, stations }, model) {
+  const old = model.get("run");
+  if (tokens.length > MOST_READ || tokens.join(" ") === old.tokens.join(" ")) return null;
+  const run = { ...stations(MOST_WRITTEN), norm: old.norm };
+  const [read, written] = [run.tokens, run.target];
+  const sentences = { source_ids: read, target_ids: written, softmax: run.next };
+  for (const [id, words] of Object.entries(sentences)) sentences[id] = words.join(" ");
+  return {
+    run,
+    facts: { ...model.get("facts"), sentences },
+    source_length: read.length,
+    target_length: written.length,
+    source_word: Math.min(model.get("source_word"), read.length - 1),
+    target_word: Math.min(model.get("target_word"), written.length - 1),
+  };
+}
+
+function render({ model, el, alone }) {
   const { steps, ...facts } = model.get("facts");
   const levels = table(facts.levels);
   const start = read(model);
@@ -744,7 +764,11 @@ function render({ model, el }) {
     invite: lookAt(levels, newScene(model, 0)),
     onReset: () => {
       controls.step.pause();
-      set(start);
+      // The sentence stays that of the translator.
+      const { facts, run, source_length, target_length, ...kept } = start;
+      const within = (word, side) => Math.min(kept[word], model.get(side) - 1);
+      const [source_word, target_word] = [within("source_word", "source_length"), within("target_word", "target_length")];
+      set({ ...kept, source_word, target_word });
     },
     css: CSS,
   });
@@ -855,12 +879,19 @@ function render({ model, el }) {
       () => [...run().tokens, "→"],
     ),
   ];
+  const follow = ({ detail }) => {
+    const values = readBy(detail, model);
+    if (!values) return;
+    drawn = "";
+    set(values);
+  };
+  if (alone && model.get("follows")) document.addEventListener("tt-sentence", follow);
   const watcher = new ResizeObserver(update);
   watcher.observe(picture);
   update();
   const still = moveOnce(card, model, { step: 2 });
   return () =>
-    [stop, still, ...shares, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
+    [stop, still, ...shares, () => document.removeEventListener("tt-sentence", follow), controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
 }
 
 export default { render };

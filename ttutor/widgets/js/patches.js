@@ -334,12 +334,10 @@ function findingOf(state) {
     .sort((a, b) => weights[b] - weights[a] || a - b);
   const [verb, at] = {
     attention: ["attends", "to"],
-    positions: ["is, by position,", "like"],
+    positions: ["is, by position and among the patches,", "like"],
   }[view];
-  const spread = Math.exp(-weights.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0));
   const told = `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
-  if (view === "positions") return `${told} ${neighboursOf(positions, columns)}`;
-  return `${told} It is spread as widely as equal shares for ${Math.round(spread)} of the ${nTokens} tokens.`;
+  return view === "positions" ? `${told} ${neighboursOf(positions, columns)}` : told;
 }
 
 /** For how many patches the one that is likest by position lies beside, above or below them. */

@@ -3,7 +3,7 @@
 import { css, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord, svg } from "./core.js";
 import { button, choice, rovingGrid, select, toggle } from "./controls.js";
 import { bars } from "./drawing.js";
-import { bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } from "./translator_model.js";
+import { BOS, bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } from "./translator_model.js";
 
 const CSS = css`
   .ask {
@@ -288,7 +288,9 @@ async function answerTo(model, asked, onToken) {
   // Figures of this model on the same page go on with this sentence.
   if (!off.length) {
     const tokens = source.map((id) => bare(model.tokenizer.token(id)));
-    document.dispatchEvent(new CustomEvent("tt-sentence", { detail: { tokens, heads: steps[0].weights.encoder } }));
+    const stations = (count) => model.stations(source, [BOS, ...idsOf(steps)].slice(0, count));
+    const detail = { tokens, heads: steps[0].weights.encoder, stations };
+    document.dispatchEvent(new CustomEvent("tt-sentence", { detail }));
   }
   const others = [...idsOf(usual), ...tree.flatMap((step) => step.map(([, id]) => id))];
   return {

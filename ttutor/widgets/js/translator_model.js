@@ -359,7 +359,50 @@ export class TranslatorModel {
     const last = this.norm(x, "decoder.final_norm");
     const hidden = { rows: 1, columns: x.columns, data: last.data.slice(-x.columns) };
     const logits = linear(hidden, this.weights["to_logits.weight"] || this.table).data;
-    return { logits, weights: seen, cache: { length: cache.length + ids.length, own } };
+    return { logits, weights: seen, cache: { length: cache.length + ids.length, own }, stream: x, last };
+  }
+
+  /**
+   * What one sentence and the beginning of its translation are at every station, as `stations` in stations.py notes
+   * it: vectors by their first numbers and their length, attention of the last layer as the mean of its heads.
+   */
+  stations(source, target) {
+    const switches = { off: new Set(), by: "zero" };
+    const read = this.encode(source, switches);
+    const { weights, stream, last } = this.decode(target, read, EMPTY, switches);
+    const round = (value, decimals) => Number(value.toFixed(decimals)) + 0;
+    const rows = (matrix) =>
+      [...Array(matrix.rows).keys()].map((i) => matrix.data.slice(i * matrix.columns, (i + 1) * matrix.columns));
+    const shown = (ids) => ids.map((id) => this.tokenizer.token(id).replace(/^▁(?=.)/, ""));
+    const mean = (heads) =>
+      rows(heads[0]).map((row, i) =>
+        [...row].map((_, j) => round(heads.reduce((sum, head) => sum + rows(head)[i][j], 0) / heads.length, 3)),
+      );
+    const parts = {
+      source_add: this.embed(source, 0, switches.off),
+      memory: read.memory,
+      "decoder.feed_forward": stream,
+    };
+    const told = (change) => Object.fromEntries(Object.entries(parts).map(([part, one]) => [part, rows(one).map(change)]));
+    const best = rows(linear(last, this.weights["to_logits.weight"] || this.table)).map((logits) => {
+      const log = logSoftmax(logits);
+      const ids = topPlaces(logits, 3);
+      return shown(ids).map((token, i) => [token, round(logits[ids[i]], 2), round(Math.exp(log[ids[i]]), 3)]);
+    });
+    return {
+      tokens: shown(source),
+      target: shown(target),
+      next: best.map(([[token]]) => token),
+      ids: [source, target],
+      vectors: told((row) => [...row.slice(0, 8)].map((value) => round(value, 2))),
+      lengths: told((row) => round(Math.hypot(...row), 1)),
+      weights: {
+        "encoder.self_attention": mean(read.weights.at(-1)),
+        "decoder.self_attention": mean(weights.decoder.at(-1)),
+        "decoder.cross_attention": mean(weights.cross.at(-1)),
+      },
+      best,
+    };
   }
 
   /** Go on by one token. Without the causal mask earlier tokens see the new one, so all are decoded anew. */
