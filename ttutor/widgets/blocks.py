@@ -136,6 +136,10 @@ class BlocksExplorer(Explorer):
         made.source_word, made.target_word = min(2, len(run["tokens"]) - 1), min(2, len(run["target"]) - 1)
         return made
 
+    def static_state(self) -> dict[str, Any]:
+        state = super().static_state()
+        return state if self.follows else {name: value for name, value in state.items() if name != "follows"}
+
     @property
     def parts(self) -> dict[str, list]:
         """Each part's kind, axes, and numbers of parameters with post-norm and with pre-norm; ``"model"`` is last."""
