@@ -49,8 +49,7 @@ const CSS = css`
     pointer-events: none;
   }
   .hand,
-  .line,
-  .others {
+  .line {
     fill: none;
     stroke: var(--tt-key-line);
     stroke-width: 3;
@@ -58,8 +57,8 @@ const CSS = css`
   }
   .others {
     stroke: currentColor;
-    stroke-width: 1;
     stroke-opacity: 0.55;
+    pointer-events: none;
   }
   .tt-picture .left {
     font-size: 1.125rem;
