@@ -45,9 +45,25 @@ def test_the_shares_on_screen_are_pythons_for_every_head(show: Show) -> None:
         said = page.locator(".tt-found").inner_text().replace("\xa0", " ")
         assert f"Head {head} hears {'the whole text' if reach == 46 else f'{reach} words back'}, because" in said
         assert f"takes {100 * (1 - weights[-2] / weights[-1]):.1f} % off" in said
+        assert said.endswith(f"The nearest word has a share of {100 * weights[-2]:.1f} %.")
         verdict = "yes, this is the first." if head == 5 else "yes, but head 5 was the first."
         assert said.startswith(f"“lighthouse”: {verdict if heard[LIGHTHOUSE] else 'not yet.'}")
         slide(page, "Head", "ArrowRight")
+
+
+@in_browser
+def test_colour_is_the_share_itself_so_a_head_that_hears_everything_hears_each_word_faintly(show: Show) -> None:
+    page = show(AlibiExplorer())
+    nearest = []
+    for head in range(1, 9):
+        weights = AlibiExplorer(head=head).weights
+        levels = page.locator(".word").evaluate_all("all => all.map((one) => +one.style.getPropertyValue('--w'))")
+        np.testing.assert_allclose(levels, np.minimum(2 * np.sqrt(weights), 1), atol=1e-4)
+        nearest.append(levels[-2])
+        slide(page, "Head", "ArrowRight")
+    assert nearest == sorted(nearest, reverse=True)
+    assert nearest[0] > 0.9
+    assert nearest[-1] < 0.35
 
 
 @in_browser

@@ -42,7 +42,6 @@ def drag(page: Page, start: tuple[float, float], path: list[tuple[float, float]]
     ("make", "knob", "steps"),
     [
         (WavesExplorer, "handle", [(0, 8)] * 10),
-        (WavesExplorer, "handlesecond", [(0, 8)] * 10),
         (RotaryExplorer, "query_position", [(8, 6)] * 10),
         (AttentionExplorer.by_hand, "pull", [(0, 8)] * 10),
         (ScheduleExplorer, "peak", [(0, 8)] * 14),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -56,14 +58,10 @@ def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: 
     assert score(page) == pytest.approx(made.score, abs=1e-6)
     assert places(page) == ["5", "8"]
     found = page.locator(".tt-found").inner_text()
-    query, key = np.array(made.query), np.array(made.key)
-    own = np.degrees(np.arctan2(query[1], query[0]) - np.arctan2(key[1], key[0]))
-    added = np.degrees(3 * [1, 0.1, 0.01][made.pair])
-    shown = [f"{value:.0f}°".replace("-", "−") for value in (own, added, own + added)]
-    begins = (
-        f"At one place the query's arrow is {shown[0]} ahead of the key's. 3 words after add {shown[1]}: {shown[2]}"
+    assert found.replace("\xa0", " ") == (
+        "Each word of distance changes the wedge by 57°; moving both only turns it. "
+        "So 3 words after, the score is always −0.91."
     )
-    assert found.replace("\xa0", " ").startswith(begins)
     slide(page, "Move both", "ArrowLeft")
     assert page.locator(".tt-found").inner_text() == found
     slide(page, "Move both", "Home")  # neither leaves the sentence
@@ -79,16 +77,58 @@ def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: 
     assert score(page) == pytest.approx(made.score_at(4, 0), abs=1e-6)
 
 
+def ends(page: Page, part: str) -> np.ndarray:
+    """The angles, in radians, of both ends of the wedge or of a ring, as seen from the middle of the circle."""
+    middle = page.locator('[data-key="circle"]').evaluate("e => [+e.getAttribute('cx'), -e.getAttribute('cy')]")
+    bend = re.split("[ML]", page.locator(f'[data-key="{part}"]').get_attribute("d") or "")[-1]
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+(?:e-?\d+)?", bend)]
+    tips = np.array([numbers[:2], numbers[-2:]]) * [1, -1] - middle
+    return np.arctan2(tips[:, 1], tips[:, 0])
+
+
 @in_browser
-def test_the_finding_says_how_far_one_arrow_is_ahead_of_the_other_and_where_they_hardly_turn(show: Show) -> None:
+def test_the_wedge_leaves_rings_of_its_own_angle_where_it_was(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    rings = page.locator(".trail")
+    assert rings.count() == 0
+    own = np.array([np.arctan2(*made.key[::-1]), np.arctan2(*made.query[::-1])])
+    passed = []
+    for place in (6, 7, 8, 7):
+        passed = [p for p in [made.query_position, *passed] if p != place]
+        made.query_position = place  # only noted: the page has no kernel
+        slide(page, "Move both", "ArrowRight" if place > passed[0] else "ArrowLeft")
+        assert rings.evaluate_all("all => all.map((one) => one.dataset.key)") == [f"trail{p}" for p in passed]
+        for part, at in [("wedge", place), *((f"trail{p}", p) for p in passed)]:
+            np.testing.assert_allclose(np.exp(1j * ends(page, part)), np.exp(1j * (own + [at - 3, at])), atol=0.01)
+    page.locator('[data-key="key_position"]').press("ArrowLeft")  # another angle has no rings yet
+    assert rings.count() == 0
+    slide(page, "Move both", "ArrowLeft")
+    assert rings.count() == 1
+    page.get_by_text("Reset", exact=True).click()
+    assert rings.count() == 0
+
+
+@in_browser
+def test_no_key_is_lost_while_the_arrows_turn(show: Show) -> None:
+    page = show(specimen(), motion=True)
+    for _ in range(3):
+        page.locator('[data-key="query_position"]').press("ArrowLeft")
+    assert places(page) == ["2", "2"]
+    found = page.locator(".tt-found").inner_text()
+    assert f"So at the same place, the score is always {specimen().score_at(2, 2):.2f}." in found
+
+
+@in_browser
+def test_the_finding_says_what_the_distance_does_and_where_arrows_hardly_turn(show: Show) -> None:
     made = specimen()
     page = show(made)
     found, query = page.locator(".tt-found"), page.locator('[data-key="query_position"]')
-    for place in (4, 3, 2, 1):
+    for place, side in ((4, "2 words after"), (3, "1 word after"), (2, "at the same place"), (1, "1 word before")):
         query.press("ArrowLeft")
-        own = np.arctan2(*made.query[::-1]) - np.arctan2(*made.key[::-1])
-        ahead = own + (place - 2) * [1, 0.1, 0.01][made.pair]
-        assert np.cos(ahead) == pytest.approx(made.score_at(place, 2) / np.hypot(*made.query) / np.hypot(*made.key))
-        assert f": {np.degrees(ahead):.0f}°.".replace("-", "−") in found.inner_text()
+        score = f"{made.score_at(place, 2):.2f}".replace("-", "−")
+        assert found.inner_text().replace("\xa0", " ").endswith(f"So {side}, the score is always {score}.")
+    assert "comes round" not in found.inner_text()
     page.get_by_label("0.6°").check(force=True)
+    assert "changes the wedge by 0.6°" in found.inner_text()
     assert "comes round after 628 words, so here it hardly turns" in found.inner_text()

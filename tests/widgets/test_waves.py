@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 import traitlets as t
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import in_browser, numbers
 from ttutor.positions import sinusoidal_encoding
 from ttutor.widgets import WavesExplorer
-from ttutor.widgets.positions import HANDS, PAIRS
+from ttutor.widgets.positions import HANDS
 
 
 def specimen() -> WavesExplorer:
@@ -22,89 +24,119 @@ def specimen() -> WavesExplorer:
     return WavesExplorer()
 
 
-TAP = ("label:has-text('All')", "looks like no other")
+TAP = ('[data-key="dial2"]', "Only 10 is left")
 
 
-def test_the_fastest_hand_is_ambiguous_the_slowest_tells_little_and_all_are_exact() -> None:
-    assert WavesExplorer(10, "slow").candidates == list(range(64))
-    assert WavesExplorer(10, "middle").candidates == list(range(7, 14))
-    assert len(WavesExplorer(10, "fast").candidates) > 5
-    assert [WavesExplorer(p, "all").candidates for p in range(64)] == [[p] for p in range(64)]
+def test_one_clock_confuses_places_and_every_other_rules_some_out_until_all_leave_one() -> None:
+    assert WavesExplorer(10, [31]).candidates == list(range(64))
+    assert WavesExplorer(10, [8]).candidates == list(range(7, 14))
+    assert WavesExplorer(10, []).candidates == list(range(64))
+    for place in range(64):
+        left = [WavesExplorer(place, HANDS[:n]).candidates for n in range(9)]
+        assert left[0] == list(range(64))
+        assert len(left[1]) > 5
+        assert all(set(after) <= set(before) for before, after in pairwise(left))
+        assert left[8] == [place]
 
 
-def name_of(pair: int) -> str:
-    """What is read when the clock of one pair is framed."""
-    (name,) = (name for name, pairs in PAIRS.items() if pairs == [pair])
-    return name
+@pytest.mark.parametrize("reads", [[3], [0, 0], "fast", [-1]])
+def test_what_is_read_are_different_clocks_of_the_eight(reads: Sequence[int]) -> None:
+    with pytest.raises(
+        ValueError, match=re.escape(f"different pairs of 0, 4, 8, 12, 16, 20, 24, 31, but is {reads!r}")
+    ):
+        WavesExplorer(10, reads)
+    if reads != "fast":
+        with pytest.raises(ValueError, match="different pairs"):
+            WavesExplorer().reads = reads
+
+
+def fewest(position: int, shown: int) -> int:
+    """With how few of the clocks one position is left."""
+    ways = (reads for n in range(1, 9) for reads in combinations(HANDS, n))
+    return next(len(way) for way in ways if len(WavesExplorer(position, way, shown=shown).candidates) == 1)
+
+
+def assert_says_so(page: Page, position: int, reads: list[int], shown: int = 64) -> None:
+    """The marks, the count and the finding are what Python says of these clocks."""
+    left = [WavesExplorer(position, reads[: n + 1], shown=shown).candidates for n in range(len(reads))]
+    places = left[-1] if reads else list(range(shown))
+    assert numbers(page, "rect").tolist() == places
+    n_places = f"{len(places)} place{'s' if len(places) > 1 else ''} left"
+    assert page.locator('[data-key="left"]').inner_html() == n_places
+    assert page.locator(".veil").count() == shown - len(places)
+    pressed = page.locator(".dial").evaluate_all("all => all.map((one) => one.getAttribute('aria-pressed') === 'true')")
+    assert pressed == [pair in reads for pair in HANDS]
+    # Each clock has a thin hand for every place that is left, and those that are read a frame in the picture.
+    thin = page.locator(".others").evaluate_all("all => all.map((one) => one.getAttribute('d').split('M').length - 1)")
+    assert thin == [len(places)] * 8
+    assert page.locator(".column").count() == page.locator(".sector").count() == len(reads)
+    said = page.locator(".tt-found").inner_text()
+    if not reads:
+        assert said == f"No clock is read: it could be any of the {shown} places."
+        return
+    chain = ", ".join(str(len(one) - 1) for one in left)
+    assert said.startswith(f"Other places that look like {position}, clock by clock: {chain}. ")
+    assert ("Next, tap one whose thin hands point apart." in said) == (len(places) > 1)
+    if len(places) == 1:
+        least = fewest(position, shown)
+        assert f"Only {position} is left" in said
+        can = "one clock" if least == 1 else f"{least} clocks"
+        assert (f", but {can} can do it: which?" in said) == (len(reads) > least)
+        assert ("no fewer clocks would do" in said) == (len(reads) == least > 1)
+        assert (f" among {shown} places, by one clock." in said) == (len(reads) == least == 1)
 
 
 @in_browser
-@pytest.mark.parametrize("reads", PAIRS)
-def test_the_marks_are_pythons_wherever_the_line_is(show: Show, reads: str) -> None:
-    for position in (20, 0, 63):
-        page = show(WavesExplorer(position, reads))
-        assert numbers(page, "rect").tolist() == WavesExplorer(position, reads).candidates
-    page.locator('[data-key="handle"]').press("ArrowUp")
-    assert numbers(page, "rect").tolist() == WavesExplorer(62, reads).candidates
-
-
-@in_browser
-def test_a_second_line_shows_which_clocks_tell_two_places_apart(show: Show) -> None:
-    page = show(WavesExplorer(10))
-    line, found = page.locator('[data-key="handlesecond"]'), page.locator(".tt-found")
-    for place in range(15, 17):
-        line.press("ArrowDown")
-        looks_alike = place in WavesExplorer(10, "fast").candidates
-        assert ("The framed one is none of them" in found.inner_text()) == looks_alike
-        # Every clock whose hands are apart there is filled, and they are counted.
-        tells = [f"dial{i}" for i, pair in enumerate(HANDS) if place not in WavesExplorer(10, name_of(pair)).candidates]
-        assert page.locator(".dial.tells").evaluate_all("all => all.map((one) => one.dataset.key)") == tells
-        assert found.inner_text().startswith(f"{len(tells)} of the 8 clocks tell {place} from 10")
-    both = [page.locator(f'[data-key="hand0{name}"]').get_attribute("d") for name in ("", "second")]
-    assert both[0] != both[1]
-    page.get_by_text("Reset", exact=True).click()
-    assert int(line.get_attribute("aria-valuenow") or 0) < 16
-
-
-@in_browser
-def test_a_clock_that_is_tapped_is_the_framed_one_and_its_column_is_read(show: Show) -> None:
-    page = show(WavesExplorer(10))
-    assert_right(page, 10, 0)  # what is read at first is the framed clock's, too
-    assert page.locator(".dial.read").count() == 1
-    for i, pair in reversed(list(enumerate(HANDS))):
-        page.locator(f'[data-key="dial{i}"]').click()
-        name = name_of(pair)
-        assert page.locator(".dial.read").get_attribute("data-key") == f"dial{i}"
-        assert numbers(page, "rect").tolist() == WavesExplorer(10, name).candidates
+@pytest.mark.parametrize(("position", "shown"), [(10, 64), (0, 64), (63, 64), (3, 8)])
+def test_each_clock_that_is_tapped_rules_places_out_as_python_says(show: Show, position: int, shown: int) -> None:
+    page = show(WavesExplorer(position, shown=shown))
+    assert_right(page, position, 0)  # what is read at first is the clock's, too
+    assert_says_so(page, position, [0], shown)
+    reads = [0]
+    for pair in (4, 8, 0, 31, 8, 4, 31, *reversed(HANDS)):
+        page.locator(f'[data-key="dial{HANDS.index(pair)}"]').click()
         page.mouse.move(1, 1)
-        assert_right(page, 10, 2 * pair)
-        assert page.locator(":checked").count() == (pair in (0, 8, 31))
+        if pair in reads:
+            reads.remove(pair)
+        else:
+            reads.append(pair)
+            assert_right(page, position, 2 * pair)
+        assert_says_so(page, position, reads, shown)
+    page.get_by_text("Reset", exact=True).click()
+    assert_says_so(page, position, [0], shown)
+
+
+@in_browser
+def test_a_clock_is_read_by_key_and_the_marks_follow_the_line(show: Show) -> None:
+    page = show(WavesExplorer(20, [0, 4]))
+    assert_says_so(page, 20, [0, 4])
+    for place in (19, 18):
+        page.locator('[data-key="handle"]').press("ArrowUp")
+        assert_says_so(page, place, [0, 4])
+    page.locator('[data-key="dial0"]').press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert_says_so(page, 18, [0, 4, 8])
+
+
+@in_browser
+def test_places_that_are_ruled_out_fade(show: Show) -> None:
+    page = show(WavesExplorer(10), motion=True)
+    page.locator('[data-key="dial2"]').click()
+    assert page.locator(".alike").count() > 1  # on their way out
+    expect(page.locator(".alike")).to_have_count(1)
+    page.locator('[data-key="dial2"]').click()
+    expect(page.locator(".alike")).to_have_count(8)
 
 
 @in_browser
 def test_one_colour_stands_for_the_line_alone(show: Show) -> None:
     page = show(WavesExplorer(10))
     colour = "(e, name) => getComputedStyle(e)[name]"
-    line, frame = (page.locator(at).first.evaluate(colour, "stroke") for at in ("[data-key=reading0]", ".dial.read"))
+    line, frame = (page.locator(at).first.evaluate(colour, "stroke") for at in ("[data-key=reading]", ".dial.read"))
     assert line == page.locator("[data-key=hand0]").evaluate(colour, "stroke") != frame
-    assert frame == page.locator("[data-key=columns]").evaluate(colour, "stroke")
+    assert frame == page.locator(".column").evaluate(colour, "stroke")
     assert frame == page.locator(".alike").first.evaluate(colour, "fill")
-
-
-@in_browser
-def test_a_line_that_is_pulled_near_a_mark_snaps_to_it(show: Show) -> None:
-    page = show(WavesExplorer(10))
-    line = page.locator('[data-key="handlesecond"]')
-    row = page.locator("image").bounding_box()["height"] / 64
-    for place, mark in ((17.6, 16), (18.9, 19), (27.3, 29), (9.7, 10), (58.2, 60)):
-        box = line.bounding_box()
-        at = int(line.get_attribute("aria-valuenow") or 0)
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        page.mouse.move(x, y)
-        page.mouse.down()
-        page.mouse.move(x + 5, y + (place - at) * row)
-        page.mouse.up()
-        assert line.get_attribute("aria-valuenow") == str(mark)
 
 
 @in_browser
@@ -135,7 +167,7 @@ def test_the_cell_that_is_read_is_the_encodings() -> None:
 
 
 def test_the_line_stands_among_the_positions_that_are_shown() -> None:
-    assert WavesExplorer(10, "fast", shown=20).candidates == [4, 10, 16]
+    assert WavesExplorer(10, shown=20).candidates == [4, 10, 16]
     with pytest.raises(t.TraitError, match="one of the 16 that are shown"):
         WavesExplorer(20, shown=16)
 
@@ -180,14 +212,30 @@ def test_a_cell_is_read_by_key_by_pointer_and_by_tap(show: Show) -> None:
 def test_the_slider_hides_positions_and_leaves_the_others_as_they_are(show: Show) -> None:
     page = show(WavesExplorer(10))
     picture = page.locator("image")
-    before = picture.get_attribute("href"), picture.bounding_box()
+    before = picture.get_attribute("href")  # each cell stays as it is
+    tall = picture.bounding_box()["height"]
     slider = page.get_by_role("slider", name="Positions")
-    slider.fill("20")
-    assert numbers(page, "rect").tolist() == WavesExplorer(10, shown=20).candidates
-    assert (picture.get_attribute("href"), picture.bounding_box()) == before
-    veil = page.locator('[data-key="veil"]')
-    assert float(veil.get_attribute("y") or 0) == pytest.approx(before[1]["height"] * 20 / 64, abs=0.1)
+    for shown in (20, 9):
+        slider.fill(str(shown))
+        assert_says_so(page, min(10, shown - 1), [0], shown)
+        assert picture.get_attribute("href") == before
+        # The rows grow: those that are shown fill the same room, and the others are cut off.
+        assert picture.bounding_box()["height"] * shown / 64 == pytest.approx(tall, abs=0.1)
+        cut = re.search(r"inset\(0(?:px)? 0(?:px)? ([\d.]+)%", picture.evaluate("e => e.style.clipPath"))
+        assert float(cut[1]) == pytest.approx(100 - 100 * shown / 64, abs=0.01)
+        assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
     slider.fill("8")
     assert told(page)[0] == 7  # the line goes along
+    box = picture.bounding_box()
+    page.mouse.move(box["x"] + 5.5 * box["width"] / 64, box["y"] + 3.5 * tall / 8)
+    assert_right(page, 3, 5)  # a larger cell is read, too
+    page.mouse.move(1, 1)
+    for shown in (9, 64):  # and comes back with its place
+        slider.fill(str(shown))
+        assert told(page)[0] == min(10, shown - 1)
+    page.mouse.click(box["x"] + 99, box["y"] + tall - 1)
+    slider.fill("20")
+    slider.fill("64")
+    assert told(page)[0] == 63  # also one that the reader has chosen since
     page.get_by_text("Reset", exact=True).click()
-    assert numbers(page, "rect").tolist() == WavesExplorer(10).candidates
+    assert_says_so(page, 10, [0])

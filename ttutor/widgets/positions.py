@@ -1,6 +1,7 @@
 """How order is told: the sinusoidal waves, a rotary pair that turns, and ALiBi's words that fade with distance."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,9 @@ from ttutor.attention import attention_weights
 from ttutor.positions import AlibiPositions, RotaryPositions, alibi_slopes, rotary_frequencies, sinusoidal_encoding
 from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list, within
 
-READS = ("fast", "middle", "slow", "all")
 N_POSITIONS = D_MODEL = 64
 HANDS = (0, 4, 8, 12, 16, 20, 24, 31)
 """The pairs of features that are drawn as the hands of clocks."""
-MIDDLE = 8
-"""The fastest hand that goes round no more than once in 64 positions."""
-PAIRS = {
-    "fast": [0],
-    "middle": [MIDDLE],
-    "slow": [HANDS[-1]],
-    "all": list(range(D_MODEL // 2)),
-    **{f"pair {pair}": [pair] for pair in HANDS if pair not in (0, MIDDLE, HANDS[-1])},
-}
-"""Which pairs of features are read, by name: the choices, and each other clock alone."""
 TOLERANCE = 0.3
 """Hands look alike when their tips are closer than this."""
 D_ROTARY = 8
@@ -39,20 +29,23 @@ _STORY = (
 
 
 class WavesExplorer(Explorer):
-    """The waves of up to 64 positions, 64 features wide: point at a cell to read it, or drag a line down the picture.
+    """The waves of up to 64 positions, 64 features wide: tap clocks until they leave one place, point at a cell to
+    read it, or drag the line down the picture.
 
     Args:
         position: where the line is, from 0 to 63; between two positions, too.
-        reads: which hands look for their like: the ``fast`` one, the ``middle`` one that just does not come round
-            again, the ``slow`` one, ``all``, or that of another clock, such as ``"pair 4"``.
-        feature: the column whose cell is read, from 0 to 63; that of the first hand that is read when left out.
+        reads: the pairs of features whose clocks are read together, of 0, 4, 8, 12, 16, 20, 24 and 31.
+        feature: the column whose cell is read, from 0 to 63; that of the first clock that is read when left out.
         shown: how many positions are shown, from 8 to 64.
 
-    >>> explorer = WavesExplorer(position=10, reads="fast")
+    >>> explorer = WavesExplorer(position=10)
     >>> explorer
-    WavesExplorer(position 10, reads fast)
+    WavesExplorer(position 10, reads [0])
     >>> explorer.candidates
     [4, 10, 16, 29, 35, 48, 54, 60]
+    >>> explorer.reads = [0, 4]
+    >>> explorer.candidates
+    [10, 29]
     """
 
     _module = "waves"
@@ -60,14 +53,20 @@ class WavesExplorer(Explorer):
 
     position = t.Float(10.0, min=0, max=N_POSITIONS - 1).tag(sync=True)
     feature = t.Int(0, min=0, max=D_MODEL - 1).tag(sync=True)
-    reads = t.Enum(tuple(PAIRS), "fast").tag(sync=True)
+    reads = t.List(t.Int(), [0]).tag(sync=True)
     shown = t.Int(N_POSITIONS, min=8, max=N_POSITIONS).tag(sync=True)
 
     def __init__(
-        self, position: float | int = 10, reads: str = "fast", *, feature: int | None = None, shown: int = N_POSITIONS
+        self,
+        position: float | int = 10,
+        reads: Sequence[int] = (0,),
+        *,
+        feature: int | None = None,
+        shown: int = N_POSITIONS,
     ) -> None:
-        column = 2 * PAIRS.get(reads, [0])[0] if feature is None else feature
-        super().__init__(position=float(position), reads=reads, feature=column, shown=shown)
+        read = self._of_hands(reads)
+        column = 2 * [*read, 0][0] if feature is None else feature
+        super().__init__(position=float(position), reads=read, feature=column, shown=shown)
 
     @property
     def value(self) -> float:
@@ -81,16 +80,26 @@ class WavesExplorer(Explorer):
 
     @property
     def candidates(self) -> list[int]:
-        """The positions whose hands look like those at ``position``, for the hands that are read."""
+        """The positions where all clocks that are read look as they do at ``position``."""
         return self.look_alike(self.reads)
 
-    def look_alike(self, reads: str) -> list[int]:
-        """The same for other hands."""
+    def look_alike(self, reads: Sequence[int]) -> list[int]:
+        """The same for other clocks."""
         encoding = sinusoidal_encoding(self.shown, D_MODEL).double()
-        hands = rearrange(encoding, "positions (pairs two) -> positions pairs two", two=2)
-        read = PAIRS[reads]
-        apart = (hands[:, read] - hands[round(self.position), read]).norm(dim=-1).amax(dim=-1)
-        return (apart < TOLERANCE).nonzero().flatten().tolist()
+        hands = rearrange(encoding, "positions (pairs two) -> positions pairs two", two=2)[:, list(reads)]
+        apart = (hands - hands[round(self.position)]).norm(dim=-1)
+        return (apart < TOLERANCE).all(dim=-1).nonzero().flatten().tolist()
+
+    @staticmethod
+    def _of_hands(reads: Sequence[int]) -> list[int]:
+        listed = list(reads)
+        if len(set(listed)) < len(listed) or not set(listed) <= set(HANDS):
+            raise ValueError(f"reads must list different pairs of {', '.join(map(str, HANDS))}, but is {reads!r}")
+        return listed
+
+    @t.validate("reads")
+    def _check_reads(self, proposal: dict) -> list[int]:
+        return self._of_hands(proposal["value"])
 
     @t.validate("position", "shown")
     def _check_shown(self, proposal: dict) -> float | int:
@@ -103,13 +112,13 @@ class WavesExplorer(Explorer):
         return f"position {self.position:g}, reads {self.reads}"
 
     def fallback_html(self) -> str:
-        """Which positions look alike, by the hands that are read."""
-        rows = [[reads, ", ".join(map(str, self.look_alike(reads)))] for reads in READS]
+        """Which positions look alike, with one clock more in each row."""
+        rows = [[", ".join(map(str, HANDS[:n])), ", ".join(map(str, self.look_alike(HANDS[:n])))] for n in range(1, 5)]
         caption = (
             f"Each pair of features is the hand of a clock. Which of {self.shown} positions look like position "
             f"{round(self.position)}? (Feature {self.feature} there: {self.value:.3f}, {self.wavelength:.1f} a round.)"
         )
-        return table_html(caption, ["hands read", "positions that look alike"], rows)
+        return table_html(caption, ["pairs read", "positions that look alike"], rows)
 
 
 class RotaryExplorer(Explorer):

@@ -75,7 +75,7 @@ function render({ model, el }) {
   card.stage.append(line);
   card.controls.append(head.node);
   card.caption.textContent =
-    "Purple: what the framed word hears. All fit it equally well. Line: before it less than a tenth of the nearest.";
+    "Purple: the share of each word. All fit equally well. Line: before it less than a tenth of the nearest.";
   /** What the framed word's head gives each word, and from which on it is a tenth of the nearest's or more. */
   const hear = (slope) => {
     const left = tokens.map((_, i) => Math.exp(-slope * (final - i)));
@@ -93,7 +93,8 @@ function render({ model, el }) {
     const { left, total, from } = hear(slope);
     head.set(now);
     words.forEach((word, i) => {
-      word.style.setProperty("--w", (left[i] / left[final - 1]).toFixed(4));
+      // The share itself, in all heads alike, and its root, or small ones would not be seen: full from a quarter on.
+      word.style.setProperty("--w", Math.min(2 * Math.sqrt(left[i] / total), 1).toFixed(4));
       word.dataset.value = (left[i] / total).toFixed(9);
       word.classList.toggle("edge", i > 0 && i === from);
       word.classList.toggle("mark", i === mark);
@@ -101,8 +102,11 @@ function render({ model, el }) {
     const isFirst = now > first ? `yes, but head ${first} was the first` : "yes, this is the first";
     const verdict = `“${tokens[mark]}”: ${from > mark ? "not yet" : isFirst}`;
     const reach = from ? `${final - from} words back` : "the whole text";
-    const loses = formatNumber(100 * (1 - Math.exp(-slope)), 1);
-    card.find(`${verdict}. Head ${now} hears ${reach}, because each step back takes ${loses}\u00a0% off.`);
+    const percent = (share) => `${formatNumber(100 * share, 1)}\u00a0%`;
+    card.find(
+      `${verdict}. Head ${now} hears ${reach}, because each step back takes ${percent(1 - Math.exp(-slope))} off. ` +
+        `The nearest word has a share of ${percent(left[final - 1] / total)}.`,
+    );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];
   draw();

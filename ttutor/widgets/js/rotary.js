@@ -29,7 +29,12 @@ const CSS = css`
     stroke-width: 2;
   }
   .wedge {
-    fill: color-mix(in srgb, currentColor 14%, transparent);
+    fill: color-mix(in srgb, var(--tt-weights) 45%, transparent);
+  }
+  .trail {
+    fill: none;
+    stroke: var(--tt-weights-line);
+    stroke-width: 5;
   }
   .faint {
     fill: none;
@@ -46,6 +51,14 @@ const CSS = css`
   }
   .score {
     fill: currentColor;
+  }
+  .score[data-value] {
+    fill: var(--tt-weights-line);
+  }
+  @container (max-width: 32rem) {
+    .tt-finding {
+      min-height: 5.8em;
+    }
   }
 `;
 const TURNS = [1, 0.1, 0.01];
@@ -71,17 +84,22 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Rotary positions",
     question: "How can a score know how far apart two words stand?",
-    invite: "Drag “Move both” to move both words: what stays?",
-    onReset: () => set(initial),
+    invite: "Drag “Move both”: the words move, the arrows turn. What stays?",
+    onReset: () => {
+      before = null;
+      set(initial);
+      show();
+    },
     css: CSS,
   });
   const place = (name, position) => set({ [name]: Math.min(Math.max(Math.round(position), 0), last) });
-  const word = (name, x, y, slot, color) => [
+  // At its place at once, so that a key that is pressed while the arrows turn is not lost.
+  const word = (name, y, slot, color) => [
     name,
     "circle",
     {
       class: `${color}-word pull`,
-      cx: x,
+      cx: (get(name) + 0.5) * slot,
       cy: y,
       r: 10,
       pull: (to) => place(name, to / slot - 0.5),
@@ -101,21 +119,26 @@ function render({ model, el }) {
     places: [get("query_position"), get("key_position")],
     turn: TURNS[get("pair")],
   });
+  let passed = []; // where the query has stood before, at this distance from the key: the last places first
+  let before = null;
   const draw = (numbers, width) => {
-    const { places } = numbers;
+    const { places, turn } = numbers;
     const { query, key } = turned(numbers);
     const narrow = width < 520;
     const [slot, top] = [width / tokens.length, topOf(width)];
     const [slanted, radius] = [top > 20, narrow ? 76 : 120];
     const [x, y] = [radius + 4, top + 50 + radius];
-    const [unit, most] = [radius / Math.max(query[0], key[0]), query[0] * key[0]];
+    const unit = radius / Math.max(query[0], key[0]);
     const tip = ([length, angle], part = 1) => [
       x + part * unit * length * Math.cos(angle),
       y - part * unit * length * Math.sin(angle),
     ];
-    const [from, to] = [tip(query, 0.45), tip([query[0], key[1]], 0.45)];
     const between = (((query[1] - key[1]) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
-    const bend = `A${0.45 * unit * query[0]} ${0.45 * unit * query[0]} 0 0 ${between > Math.PI ? 0 : 1}`;
+    /** From the key's arrow to the query's, so far from the middle, when both have turned on by an angle. */
+    const bend = (size, on = 0) => {
+      const [from, to] = [key, query].map(([, angle]) => tip([radius / unit, angle + on], size).join(" "));
+      return `${from}A${size * radius} ${size * radius} 0 0 ${between > Math.PI ? 1 : 0} ${to}`;
+    };
     // The curve: every distance that two words of the sentence can have, and its score.
     const [left, high] = [2 * radius + (narrow ? 22 : 60), 0.8 * radius];
     const across = (apart) => left + ((apart + last) / (2 * last)) * (width - 8 - left);
@@ -136,10 +159,15 @@ function render({ model, el }) {
         },
       ]),
       ["line", "path", { class: "faint", d: `M${slot / 2} ${top + 22}H${width - slot / 2}` }],
-      word("key_position", (places[1] + 0.5) * slot, top + 22, slot, "key"),
-      word("query_position", (places[0] + 0.5) * slot, top + 22, slot, "query"),
+      word("key_position", top + 22, slot, "key"),
+      word("query_position", top + 22, slot, "query"),
       ["circle", "circle", { class: "faint", cx: x, cy: y, r: radius }],
-      ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${from.join(" ")}${bend} ${to.join(" ")}Z` }],
+      ...passed.map((at, i) => [
+        `trail${at}`,
+        "path",
+        { class: "trail", opacity: 0.8 - 0.2 * i, d: `M${bend(0.6 + 0.11 * i, (at - places[0]) * turn)}` },
+      ]),
+      ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${bend(0.5)}Z` }],
       ["key", "path", { class: "key-arrow", d: arrow(x, y, ...tip(key), 12) }],
       ["query", "path", { class: "query-arrow", d: arrow(x, y, ...tip(query), 12) }],
       [
@@ -158,12 +186,8 @@ function render({ model, el }) {
         },
       ],
       ...points(1).map((at, i) => dot(`at${i}`, at, 2.5)),
-      dot("score", apart, 8, { "data-value": (most * scoreAt(stateOf(), gap())).toFixed(9) }),
-      [
-        "name",
-        "text",
-        { x: left, y: y - radius + 4, text: `score ${formatNumber(most * scoreAt(stateOf(), gap()), 2)}` },
-      ],
+      dot("score", apart, 8, { "data-value": score().toFixed(9) }),
+      ["name", "text", { x: left, y: y - radius + 4, text: `score ${formatNumber(score(), 2)}` }],
       [
         "apart",
         "text",
@@ -182,8 +206,11 @@ function render({ model, el }) {
     draw,
   });
   const gap = () => get("query_position") - get("key_position");
+  const score = () => Math.hypot(...get("query")) * Math.hypot(...get("key")) * scoreAt(stateOf(), gap());
   const side = () =>
-    `${Math.abs(gap())}\u00a0${Math.abs(gap()) === 1 ? "word" : "words"} ${gap() < 0 ? "before" : "after"}`;
+    gap() === 0
+      ? "at the same place"
+      : `${Math.abs(gap())}\u00a0${Math.abs(gap()) === 1 ? "word" : "words"} ${gap() < 0 ? "before" : "after"}`;
   const pair = slider({
     label: "Move both",
     min: 0,
@@ -199,22 +226,24 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
-  card.caption.textContent = "Blue: the query. Orange: the key. Curve: the score at every distance.";
+  card.caption.textContent = 
+    "Blue: the query. Orange: the key. Purple: their wedge, its last places, their score. Curve: every distance.";
   const show = () => {
     // Both have to stay in the sentence.
     [pair.input.min, pair.input.max] = [Math.max(0, gap()), last + Math.min(0, gap())];
     pair.input.disabled = pair.input.min === pair.input.max;
     pair.set(get("query_position"));
     turn.set(get("pair"));
+    const now = [get("pair"), gap(), get("query_position")];
+    const same = before && now[0] === before[0] && now[1] === before[1];
+    passed = same ? [...new Set([before[2], ...passed])].filter((at) => at !== now[2]).slice(0, 4) : [];
+    before = now;
     picture.show(stateOf());
     const round = (2 * Math.PI) / TURNS[get("pair")];
-    const { query, key, turn: angle } = stateOf();
-    const own = Math.atan2(query[1], query[0]) - Math.atan2(key[1], key[0]);
-    const [start, added, sum] = [own, gap() * angle, own + gap() * angle].map(degrees);
     card.find(
-      `At one place the query's arrow is ${start} ahead of the key's. ${side()} ${Math.abs(gap()) > 1 ? "add" : "adds"} ${added}: ${sum}. ` +
-        `Move both: that and the score stay, ` +
-        `because both turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
+      `Each word of distance changes the wedge by ${degrees(TURNS[get("pair")])}; moving both only turns it. ` +
+        `So ${side()}, the score is always ${formatNumber(score(), 2)}.` +
+        (round > 20 * last ? ` An arrow comes round after ${formatCount(round)} words, so here it hardly turns.` : ""),
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

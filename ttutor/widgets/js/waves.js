@@ -1,6 +1,6 @@
-// Waves: the encoding of up to 64 positions as a picture whose cells can be read, a line to drag down
-// it, and the hands of clocks that its pairs of features are.
-import { choice, slider } from "./controls.js";
+// Waves: the encoding of up to 64 positions as a picture whose cells can be read, and clocks that its
+// pairs of features are. Each clock that is read rules out places, until one is left.
+import { slider } from "./controls.js";
 import { css, formatCount, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
@@ -11,9 +11,12 @@ const CSS = css`
   }
   .veil {
     fill: var(--tt-page);
+    fill-opacity: 0.55;
+    shape-rendering: crispEdges;
     pointer-events: none;
   }
-  .cell {
+  .cell,
+  .column {
     fill: none;
     stroke: currentColor;
     stroke-width: 2;
@@ -27,55 +30,53 @@ const CSS = css`
   .alike {
     fill: currentColor;
   }
-  .dial,
-  .hand,
-  .read {
-    fill: none;
+  .dial {
+    fill: transparent;
     stroke: currentColor;
     stroke-opacity: 0.4;
   }
-  .hand,
-  .read {
+  @media (hover: hover) {
+    .dial:hover {
+      fill: color-mix(in srgb, currentColor 8%, transparent);
+    }
+  }
+  .dial.read {
     stroke-opacity: 1;
     stroke-width: 3;
+  }
+  .sector {
+    fill: color-mix(in srgb, currentColor 16%, transparent);
     pointer-events: none;
-  }
-  .dial {
-    pointer-events: all;
-  }
-  .tells {
-    fill: color-mix(in srgb, currentColor 14%, transparent);
   }
   .hand,
   .line {
+    fill: none;
     stroke: var(--tt-key-line);
+    stroke-width: 3;
+    pointer-events: none;
   }
-  .second {
-    stroke: var(--tt-query-line);
-    stroke-dasharray: 4 2;
+  .others {
+    stroke: currentColor;
+    stroke-opacity: 0.55;
+    pointer-events: none;
   }
-  .knob.second {
-    fill: var(--tt-query-line);
-    stroke: var(--tt-page);
-    stroke-dasharray: none;
+  .tt-picture .left {
+    font-size: 1.125rem;
+    font-weight: 600;
+  }
+  @container (max-width: 32rem) {
+    .tt-finding {
+      min-height: 5.8em;
+    }
   }
 `;
 const SIZE = 64;
 const HANDS = [0, 4, 8, 12, 16, 20, 24, 31];
-const READS = {
-  fast: [0],
-  middle: [8],
-  slow: [31],
-  all: Array.from({ length: 32 }, (_, i) => i),
-  ...Object.fromEntries(HANDS.map((pair) => [`pair ${pair}`, [pair]])),
-};
-/** What is read when one pair is: the name of the choice, where it has one. */
-const alone = (pair) => Object.keys(READS).find((name) => String(READS[name]) === String(pair));
-const NAMES = { fast: "Fastest hand", middle: "Middle", slow: "Slowest", all: "All" };
-const LINES = ["", "second"];
 const TOLERANCE = 0.3; // between two tips of a hand of length 1: an angle of 17 degrees
 const frequency = (pair) => 10000 ** ((-2 * pair) / SIZE);
 const FEWEST = 8;
+/** All that can be read together. */
+const CHOICES = Array.from({ length: 1 << HANDS.length }, (_, bits) => HANDS.filter((_, i) => (bits >> i) & 1));
 
 /** What stands in one cell of the picture. */
 function value(position, feature) {
@@ -83,12 +84,16 @@ function value(position, feature) {
   return feature % 2 ? Math.cos(angle) : Math.sin(angle);
 }
 
+/** The places that a clock takes for a round, in words. */
+const period = (pair) => {
+  const round = (2 * Math.PI) / frequency(pair);
+  return round < 100 ? formatNumber(round, 1) : formatCount(round);
+};
+
 /** The cell in words: place, feature, wavelength, value. */
 function told(position, feature) {
-  const round = (2 * Math.PI) / frequency(Math.floor(feature / 2));
-  const places = round < 100 ? formatNumber(round, 1) : formatCount(round);
   const kind = feature % 2 ? "cos" : "sin";
-  return `position ${position}, feature ${feature}: ${kind}, ${places} a round, ${formatNumber(value(position, feature), 3)}`;
+  return `position ${position}, feature ${feature}: ${kind}, ${period(Math.floor(feature / 2))} a round, ${formatNumber(value(position, feature), 3)}`;
 }
 
 /** The encoding as a picture, a row a position: features are sines and cosines in turn. */
@@ -105,159 +110,175 @@ function waves() {
   return canvas.toDataURL();
 }
 
-/** The positions, of so many, where the hands that are read look as they do here. */
+/** The positions, of so many, where the clocks that are read look as they do here. */
 const lookAlike = (here, reads, shown) =>
-  [...Array(shown).keys()].filter((place) => READS[reads].every(alike(place - here)));
-const alike = (apart) => (pair) => Math.abs(2 * Math.sin((apart * frequency(pair)) / 2)) < TOLERANCE;
+  [...Array(shown).keys()].filter((place) =>
+    reads.every((pair) => Math.abs(2 * Math.sin(((place - here) * frequency(pair)) / 2)) < TOLERANCE),
+  );
 
-/** A clock for some of the pairs, from the fastest to the slowest. */
-function clocks(places, reads, { left, top, side }, frame) {
+/** With how few clocks one place is left. */
+const fewest = (here, shown) =>
+  Math.min(...CHOICES.filter((reads) => lookAlike(here, reads, shown).length === 1).map(({ length }) => length));
+
+/** The clocks, from the fastest to the slowest: the hand here, and thin ones at the other places that are left. */
+function clocks(position, places, reads, { left, top, side }, toggle) {
   return HANDS.flatMap((pair, i) => {
     const x = left + ((i % 4) + 0.5) * side;
-    const y = top + (Math.floor(i / 4) + 0.5) * (side + 18);
-    const [radius, turn] = [side / 2 - 8, frequency(pair)];
-    const period = (2 * Math.PI) / turn;
+    const y = top + Math.floor(i / 4) * (side + 16) + side / 2;
+    const [radius, turn, read] = [side / 2 - 5, frequency(pair), reads.includes(pair)];
+    const tip = (angle) => [x + radius * Math.sin(angle), y - radius * Math.cos(angle)];
+    const wide = 2 * Math.asin(TOLERANCE / 2);
+    const [from, to] = [-wide, wide].map((by) => tip(position * turn + by).join(" "));
     return [
       [
         `dial${i}`,
         "circle",
         {
-          class: `dial${READS[reads].includes(pair) ? " read" : ""}${alike(places[1] - places[0])(pair) ? "" : " tells"}`,
+          class: `dial${read ? " read" : ""}`,
           cx: x,
           cy: y,
           r: radius,
-          press: () => frame(pair),
-          "aria-label": `clock of ${formatNumber(period, 1)} places`,
+          press: () => toggle(pair),
+          "aria-pressed": String(read),
+          "aria-label": `clock of ${period(pair)} places`,
         },
       ],
-      ...places.map((at, k) => [
-        `hand${i}${LINES[k]}`,
+      read && [`sector${i}`, "path", { class: "sector", d: `M${x} ${y}L${from}A${radius} ${radius} 0 0 1 ${to}Z` }],
+      [
+        `others${i}`,
         "path",
-        {
-          class: `hand ${LINES[k]}`,
-          d: arrow(x, y, x + radius * Math.sin(at * turn), y - radius * Math.cos(at * turn), 6),
-        },
-      ]),
+        { class: "others", d: places.map((at) => `M${x} ${y}L${tip(at * turn).join(" ")}`).join("") },
+      ],
+      [`hand${i}`, "path", { class: "hand", d: arrow(x, y, ...tip(position * turn), 7) }],
       [
         `period${i}`,
         "text",
-        {
-          x,
-          y: y + radius + 15,
-          "text-anchor": "middle",
-          text: period < 10 ? formatNumber(period, 1) : formatCount(period),
-        },
+        { x, y: y + radius + 15, "text-anchor": "middle", text: period(pair) + (i ? "" : " a round") },
       ],
     ];
   });
 }
 
-/** At how many other places the framed clock looks as it does here. */
-function othersOf(count) {
-  if (!count) return ", and looks like this nowhere else.";
-  return count === 1 ? ", but looks the same at one other mark." : `, but looks the same at ${count} other marks.`;
-}
-
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
-  const near = () => Math.min(Math.round(get("position")) + 4, get("shown") - 1);
-  let other = near(); // where the second line is
-  const initial = { position: get("position"), feature: get("feature"), reads: get("reads"), shown: get("shown") };
+  const initial = Object.fromEntries(["position", "feature", "reads", "shown"].map((name) => [name, get(name)]));
   let pointed = null; // the cell under the pointer, where there is one
+  let kept = get("position"); // where the line goes back to when there are positions enough
+  let glide = 0; // the line follows at once; what a clock rules out fades
+  const gliding = (values) => {
+    glide = 400;
+    set(values);
+    glide = 0;
+  };
   const card = openCard(el, {
     label: "Waves",
     question: "How can clocks tell a word where it stands?",
-    invite: "Drag the blue line to another mark: which clocks tell its place from the orange one?",
-    onReset: () => {
-      set(initial);
-      compare(near());
-    },
+    invite: "Tap clocks until only one place is left: how few do you need?",
+    onReset: () => gliding(initial),
     css: CSS,
   });
   const url = waves();
-  const within = (place, size = get("shown")) => Math.min(Math.max(place, 0), size - 1);
-  const move = (position, feature) => set({ position: within(position), feature: within(Math.round(feature), SIZE) });
-  /** Frame the clocks that are read, and read the cell of the first. */
-  const frame = (reads) => set({ reads, feature: 2 * READS[reads][0] });
-  const compare = (place, snaps) => {
-    const [here, there] = [get("position"), place].map(Math.round);
-    const marks = snaps ? lookAlike(here, get("reads"), get("shown")) : [];
-    const mark = [0, 1, -1, 2, -2].find((by) => there + by !== here && marks.includes(there + by));
-    other = within(there + (mark || 0));
-    draw();
+  const within = (place, size) => Math.min(Math.max(place, 0), size - 1);
+  const move = (position, feature) =>
+    set({ position: within(position, get("shown")), feature: within(Math.round(feature), SIZE) });
+  /** Read one clock more, with the cell of its hand, or one less. */
+  const toggle = (pair) => {
+    const others = get("reads").filter((one) => one !== pair);
+    const adds = others.length === get("reads").length;
+    gliding(adds ? { reads: [...others, pair], feature: 2 * pair } : { reads: others });
   };
-  const size = (width, height) => (width < 520 ? [width - 18, 202] : [width * 0.5, height - 20]);
+  const size = (width, height) => (width < 520 ? [width - 22, 172] : [width * 0.41, height - 22]);
   const picture = stage({
     label: "The encoding of up to 64 positions, and a clock for each of eight pairs of features",
-    height: (width) => (width < 520 ? 376 : 340),
-    draw: ({ position }, width, height) => {
+    height: (width) => (width < 520 ? 222 + 2 * Math.min(width / 4 + 16, 92) : 342),
+    draw: ({ position, lit }, width, height) => {
       const narrow = width < 520;
       const [wide, tall] = size(width, height);
-      const [row, column, shown] = [tall / SIZE, wide / SIZE, get("shown")];
+      const [shown, reads] = [get("shown"), get("reads")];
+      const [row, column] = [tall / shown, wide / SIZE];
       const cell = pointed || [Math.round(position), get("feature")];
-      const lines = [position, other];
+      const places = [...Array(shown).keys()];
+      const left = places.filter((at) => lit[at] === 1);
       const place = narrow
-        ? { left: 0, top: tall + 24, side: Math.min(width / 4, 62) }
-        : { left: wide + 40, top: 0, side: Math.min((width - wide - 40) / 4, 100) };
-      if (narrow) place.left = (width - 4 * place.side) / 2;
-      else place.top = (tall - 2 * (place.side + 18)) / 2;
+        ? { side: Math.min(width / 4, 76), top: tall + 52 }
+        : { side: Math.min((width - wide - 36) / 4, 120), top: 0 };
+      place.left = (narrow ? width : width + wide + 36) / 2 - 2 * place.side;
+      if (!narrow) place.top = (tall - 2 * place.side - 32) / 2 + 18;
       return [
-        ["waves", "image", { class: "picture", href: url, width: wide, height: tall, preserveAspectRatio: "none" }],
-        ["veil", "rect", { class: "veil", x: 0, y: shown * row, width: wide, height: tall - shown * row }],
-        ["cell", "rect", { class: "cell", x: cell[1] * column, y: cell[0] * row, width: column, height: row }],
-        ["rows", "text", { x: 0, y: tall + 17, text: told(...cell) }],
         [
-          "columns", // of the hands that are read: two each
-          "rect",
+          "waves",
+          "image",
           {
-            class: "read",
-            x: (wide * READS[get("reads")][0]) / 32 - 1,
-            y: 0,
-            width: wide * (get("reads") === "all" ? 1 : 1 / 32) + 2,
-            height: shown * row,
+            class: "picture",
+            href: url,
+            width: wide,
+            height: row * SIZE,
+            preserveAspectRatio: "none",
+            style: `clip-path:inset(0 0 ${100 - (100 * shown) / SIZE}%)`,
           },
         ],
-        ...lookAlike(Math.round(position), get("reads"), shown).map((place) => [
-          `alike${place}`,
+        ...places
+          .filter((at) => lit[at] < 1)
+          .map((at) => [
+            `veil${at}`,
+            "rect",
+            { class: "veil", opacity: 1 - lit[at], x: 0, y: at * row, width: wide, height: row },
+          ]),
+        ...reads.map((pair) => [
+          `column${pair}`,
           "rect",
-          {
-            class: "alike",
-            "data-value": place,
-            x: wide + 3,
-            y: place * row,
-            width: 9,
-            height: Math.max(row - 0.6, 2),
-          },
+          { class: "column", x: 2 * pair * column, y: 0, width: 2 * column, height: tall },
         ]),
-        ...lines.flatMap((at, k) => [
-          [`reading${k}`, "path", { class: `read line ${LINES[k]}`, d: `M0 ${(at + 0.5) * row}H${wide}` }],
-          [
-            `handle${LINES[k]}`,
-            "circle",
+        ["cell", "rect", { class: "cell", x: cell[1] * column, y: cell[0] * row, width: column, height: row }],
+        ["rows", "text", { x: 0, y: tall + 17, text: told(...cell) }],
+        ...places
+          .filter((at) => lit[at])
+          .map((at) => [
+            `alike${at}`,
+            "rect",
             {
-              class: `knob pull ${LINES[k]}`,
-              cx: k ? wide * 0.7 : (get("feature") + 0.5) * column,
-              cy: (at + 0.5) * row,
-              r: 9,
-              pull: (x, to, byKey) => (k ? compare(to / row - 0.5, !byKey) : move(to / row - 0.5, x / column - 0.5)),
-              stride: [k ? 0 : column, row],
-              "aria-label": `the ${LINES[k]} line of the position`,
-              "aria-valuenow": Math.round(at),
-              "aria-valuemin": 0,
-              "aria-valuemax": shown - 1,
-              "aria-valuetext": k ? `position ${Math.round(at)}` : told(Math.round(at), get("feature")),
+              class: "alike",
+              "data-value": at,
+              opacity: lit[at],
+              x: wide + 5 + 20 * (1 - lit[at]),
+              y: at * row + 0.5,
+              width: 14,
+              height: Math.max(row - 1, 2),
             },
-          ],
-        ]),
-        ...clocks(lines, get("reads"), place, (pair) => frame(alone(pair))),
+          ]),
+        ["reading", "path", { class: "line", d: `M0 ${(position + 0.5) * row}H${wide}` }],
+        [
+          "handle",
+          "circle",
+          {
+            class: "knob pull",
+            cx: (get("feature") + 0.5) * column,
+            cy: (position + 0.5) * row,
+            r: 9,
+            pull: (x, y) => move(y / row - 0.5, x / column - 0.5),
+            stride: [column, row],
+            "aria-label": "the line of the position",
+            "aria-valuenow": Math.round(position),
+            "aria-valuemin": 0,
+            "aria-valuemax": shown - 1,
+            "aria-valuetext": told(Math.round(position), get("feature")),
+          },
+        ],
+        [
+          "left",
+          "text",
+          {
+            class: "left",
+            x: place.left + 2 * place.side,
+            y: place.top - 10,
+            "text-anchor": "middle",
+            text: `${left.length} ${left.length === 1 ? "place" : "places"} left`,
+          },
+        ],
+        ...clocks(position, left, reads, place, toggle),
       ];
     },
-  });
-  const reads = choice({
-    name: "Read",
-    options: Object.entries(NAMES),
-    onChange: frame,
   });
   const shown = slider({
     label: "Positions",
@@ -265,13 +286,16 @@ function render({ model, el }) {
     max: SIZE,
     step: 1,
     format: String,
-    onInput: (count) => set({ shown: count, position: Math.min(get("position"), count - 1) }),
+    onInput: (count) => {
+      if (get("position") !== Math.min(kept, get("shown") - 1)) kept = get("position");
+      set({ shown: count, position: Math.min(kept, count - 1) });
+    },
   });
   /** The cell where an event happens; nothing beside the picture. */
   const cellAt = (event) => {
     const box = picture.node.getBoundingClientRect();
     const [wide, tall] = size(box.width, box.height);
-    const cell = [((event.clientY - box.top) / tall) * SIZE, ((event.clientX - box.left) / wide) * SIZE].map(
+    const cell = [((event.clientY - box.top) / tall) * get("shown"), ((event.clientX - box.left) / wide) * SIZE].map(
       Math.floor,
     );
     return cell[0] >= 0 && cell[0] < get("shown") && cell[1] >= 0 && cell[1] < SIZE ? cell : null;
@@ -288,32 +312,30 @@ function render({ model, el }) {
     if (cell) move(...cell);
   };
   card.stage.append(picture.node);
-  card.controls.append(reads.node, shown.node);
+  card.controls.append(shown.node);
   card.caption.textContent =
-    "Grey: a clock that tells the two apart. Tap one to frame it; marks: where it looks alike. Below: the places for a round. Point at a cell to read it.";
+    "Marks, thin hands: where thick-ringed clocks differ by 17° at most. Point at a cell to read it.";
   const draw = () => {
-    reads.set(get("reads"));
-    shown.set(get("shown"));
-    picture.show({ position: get("position") }, 0);
-    const [here, framed] = [Math.round(get("position")), get("reads")];
-    const differ = HANDS.filter((pair) => !alike(other - here)(pair)).length;
+    const [here, count, reads] = [Math.round(get("position")), get("shown"), get("reads")];
+    shown.set(count);
+    const steps = reads.map((_, i) => lookAlike(here, reads.slice(0, i + 1), count));
+    const alike = lookAlike(here, reads, count);
+    const lit = Array.from({ length: count }, (_, at) => Number(alike.includes(at)));
+    picture.show({ position: get("position"), lit }, glide);
+    if (!reads.length) return card.find(`No clock is read: it could be any of the ${count} places.`);
+    const least = fewest(here, count);
+    const enough =
+      reads.length > least
+        ? `, but ${least === 1 ? "one clock" : `${least} clocks`} can do it: which?`
+        : least > 1
+          ? `, and no fewer clocks would do: fast ones tell neighbours apart, slower ones what lies farther.`
+          : ` among ${count} places, by one clock.`;
     card.find(
-      framed === "all"
-        ? `Fast hands tell neighbours apart, slower ones what lies farther: ${here} looks like no other.`
-        : other === here
-          ? `Both lines stand at ${here}.`
-          : `${differ} of the 8 clocks tell ${other} from ${here}: their hands are 17° apart or more. ` +
-            (READS[framed].every(alike(other - here))
-              ? "The framed one is none of them."
-              : `The framed one does${othersOf(lookAlike(here, framed, get("shown")).length - 1)}`),
+      `Other places that look like ${here}, clock by clock: ${steps.map(({ length }) => length - 1).join(", ")}. ` +
+        (alike.length > 1 ? "Next, tap one whose thin hands point apart." : `Only ${here} is left${enough}`),
     );
   };
-  const stops = [
-    onTraits(model, ["shown"], () => (other = near())),
-    onTraits(model, ["position", "feature", "reads", "shown"], draw),
-    picture.close,
-    card.close,
-  ];
+  const stops = [onTraits(model, ["position", "feature", "reads", "shown"], draw), picture.close, card.close];
   draw();
   return () => stops.forEach((stop) => stop());
 }
