@@ -124,7 +124,7 @@ def test_a_tap_joins_the_commonest_pair_and_compares_another_with_it(show: Show)
     assert page.locator(".bar.most").count() == 0
     slide(page, "Merges", "End")
     page.get_by_role("button", name="th and e, together never").click()
-    assert found.inner_text() == "th and e never stood together. The learning ended after 120 merges."
+    assert found.inner_text() == "th and e never stood together. Learning ended at 120 merges."
 
 
 @in_browser
@@ -201,3 +201,20 @@ def test_a_text_in_which_nothing_joins_says_so_and_offers_no_slider(show: Show) 
     slide(page, "Merges", "End")
     n_tokens = len(MergesExplorer("the light", step=99).tokens)
     assert f"{n_tokens} tokens for 9 characters. " in page.locator(".tt-found").inner_text()
+
+
+@in_browser
+def test_a_tap_while_the_pieces_glide_is_of_what_they_become(show: Show) -> None:
+    page = show(MergesExplorer(), motion=True)
+    page.evaluate(
+        """() => {
+          const root = document.querySelector('.explorer > div').shadowRoot;
+          const tap = (letter) => root.querySelector(`[data-key=hit${letter}]`).dispatchEvent(new MouseEvent('click'));
+          tap(0); // t and h join,
+          tap(0); // and are still on their way,
+          tap(1); // while h and e have become th and e
+        }"""
+    )
+    made, said = MergesExplorer(step=1), page.locator(".tt-found").inner_text()
+    assert made.tokens[:2] == ["th", "e"]
+    assert said.startswith(f"th and e stood together {made.together[0]} times, ▁ and th {max(made.together)} times")

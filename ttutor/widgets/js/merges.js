@@ -191,7 +191,7 @@ function drawTokens(reached, steps, width, tapped, press) {
             width: 28,
             height: TALL + 56,
             rx: 6,
-            press: (event) => press(letter, two, event),
+            press: (event) => press(letter, event),
           },
         ],
       ];
@@ -216,16 +216,19 @@ function render({ model, el }) {
     at = Math.min(get("step"), steps.length - 1);
   };
   /** The commonest pair joins, wherever it stands; another is compared with it. */
-  const press = (letter, two, { type }) => {
-    const joins = keyOf(steps[at + 1]?.pair) === keyOf(two);
-    if (joins) set({ step: at + 1 });
+  const press = (letter, { type }) => {
+    // While the picture glides, what is pressed may be gone already.
+    const two = steps[at].joints.find(([one]) => one === letter)?.[1];
+    if (!two) return;
+    if (keyOf(steps[at + 1]?.pair) !== keyOf(two)) {
+      tapped = letter;
+      return show();
+    }
+    set({ step: at + 1 });
+    // What joined is no button any longer: the keys go on at the next.
     const { joints } = steps[at];
-    // What joined is there no longer: the keys go on at the next joint.
-    const [next] = joints.find(([one]) => one >= letter) || joints[0] || [];
-    if (joins && type === "keydown") picture.node.querySelector(`[data-key=hit${next}]`)?.focus();
-    if (joins || next !== letter) return;
-    tapped = letter;
-    show();
+    const [next] = joints.find(([one]) => one > letter) || joints[0] || [];
+    if (type === "keydown") picture.node.querySelector(`[data-key=hit${next}]`)?.focus();
   };
   const picture = stage({
     label: "The text, cut into tokens",
@@ -274,7 +277,7 @@ function render({ model, el }) {
     if (tapped >= 0) {
       const [, two, times] = joints.find(([letter]) => letter === tapped);
       const here = `${named(two)} ${times ? `stood together ${timesOf(times)}` : "never stood together"}`;
-      if (!next) return `${here}. The learning ended after ${get("merges").length} merges.`;
+      if (!next) return `${here}. Learning ended at ${get("merges").length} merges.`;
       return times === most
         ? `${here}, as often as ${named(next)}: of equals the pair with the older tokens joins first.`
         : `${here}, ${named(next)} ${timesOf(most)}: these join first.`;
