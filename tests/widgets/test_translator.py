@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -204,10 +206,11 @@ def written(page: Page) -> str:
 def test_what_is_stored_is_what_python_computes() -> None:
     stored, now = specimen().answer, answer_to(load_packed(), text=EXAMPLES[0])
     assert stored.keys() == now.keys()
-    for name in stored.keys() - {"written", "weights"}:
+    for name in stored.keys() - {"written", "weights", "usual_probabilities"}:
         assert stored[name] == now[name], name
     assert [one[0] for one in stored["written"]] == [one[0] for one in now["written"]]
     assert [one[1] for one in stored["written"]] == pytest.approx([one[1] for one in now["written"]], abs=2e-3)
+    assert stored["usual_probabilities"] == pytest.approx(now["usual_probabilities"], abs=2e-3)
     np.testing.assert_allclose(stored["weights"], now["weights"], atol=2e-3)
 
 
@@ -259,13 +262,13 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     assert spoken(page).inner_text().startswith(expected["translation"])
     page.locator(".written .chip").nth(1).click()
     ranked = expected["written"][1][2]
-    shown = [float(text) for text in page.locator(".next .number").all_inner_texts()]
-    assert shown == pytest.approx([p for _, p in ranked], abs=0.006)
+    shown = page.locator(".next .number").all_inner_texts()
+    assert shown == ["<0.01" if 0 < p < 0.005 else f"{p:.2f}" for _, p in ranked]
     page.locator(".next button").nth(1).click()
     settled(page)
     beginning = [expected["written"][0][0], ranked[1][0]]
     forced = answer_to(load_packed(), text="Two dogs run through the snow.", beginning=beginning)
-    assert f"Before: {expected['translation']}" in whole_text(page)
+    assert f"ticks: before. Underlined: changed. Before: {expected['translation']}" in whole_text(page)
     assert spoken(page).inner_text().startswith(forced["translation"])
     usual = {step[0] for step in expected["written"]}
     new = {step[0] for step in forced["written"][2:]} - usual
@@ -275,7 +278,7 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     page.get_by_text("Reset", exact=True).click()
     page.get_by_role("radio", name="Heads").check(force=True)
     for layer in range(4):
-        page.get_by_role("switch", name=f"whole layer {layer} of the decoder").click()
+        page.get_by_role("switch", name=f"whole decoder layer {layer}").click()
     settled(page)
     broken = answer_to(load_packed(), text=EXAMPLES[0], off=[f"decoder.{layer}" for layer in range(4)])
     assert spoken(page).inner_text().startswith(broken["translation"])
@@ -395,7 +398,7 @@ def test_nothing_is_said_while_an_answer_is_still_computed(show: Show) -> None:
     page.get_by_role("radio", name="Heads").check(force=True)
     settled(page)
     for layer in range(2):
-        page.get_by_role("switch", name=f"whole layer {layer} of the decoder").click()
+        page.get_by_role("switch", name=f"whole decoder layer {layer}").click()
         settled(page)
     seen = set(page.evaluate("window.seen"))
     assert seen
@@ -446,6 +449,9 @@ def test_after_an_end_mark_that_was_forced_nothing_is_written(show: Show) -> Non
     assert said.endswith(", because nothing is written after your end mark.")
 
 
+CHANGED = "Bars: how probable; ticks: before. Underlined: changed."
+
+
 @in_browser
 def test_what_a_head_changes_is_told_beside_the_words_that_were_forced(show: Show) -> None:
     page = show(specimen())
@@ -455,22 +461,94 @@ def test_what_a_head_changes_is_told_beside_the_words_that_were_forced(show: Sho
     assert found.inner_text() == "It writes “schwarze” instead of “schwarzer”, because it writes on from your “Eine”."
     free, forced = specimen(), specimen()
     forced.beginning = [free.answer["written"][0][2][1][0]]
-    assert note.inner_text() == f"Underlined: changed. Before: {free.translation}"
+    assert note.inner_text() == f"{CHANGED} Before: {free.translation}"
     page.get_by_role("radio", name="Heads").check(force=True)
-    for name, expected in (("cross.3.1", "nothing changes"), ("decoder.0", "tokens change")):
+    for name, expected in (("cross.3.1", ", no word changes; “"), ("decoder.0", "3 tokens are added")):
         forced.off, before = [*forced.off, name], forced.answer["usual_translation"]
-        label = "head 1 of layer 3" if name[0] == "c" else "whole layer 0 of the decoder"
+        label = "head 1 of layer 3" if name[0] == "c" else "whole decoder layer 0"
         page.get_by_role("switch", name=label).click()
         settled(page)
         assert expected in found.inner_text()
         if forced.translation != forced.answer["usual_translation"]:
-            assert note.inner_text() == f"Underlined: changed. With all on: {forced.answer['usual_translation']}"
+            assert note.inner_text() == f"{CHANGED} With all on: {forced.answer['usual_translation']}"
     assert before.startswith("Eine")
     forced.view, free.off = "beam", forced.off
     assert forced.answer["usual"] == [one[0] for one in free.answer["written"]]
     page.get_by_role("radio", name="Beam").check(force=True)
     settled(page)
-    assert note.inner_text() == f"Underlined: changed. Without your words: {free.translation}"
+    assert note.inner_text() == f"{CHANGED} Without your words: {free.translation}"
+
+
+@in_browser
+def test_a_change_of_no_word_names_the_probability_that_moved_most(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("radio", name="Heads").check(force=True)
+    page.get_by_role("switch", name="whole decoder layer 0").click()
+    settled(page)
+    off = answer_to(load_packed(), text=EXAMPLES[0], off=["decoder.0"])
+    assert off["usual"] == [one[0] for one in off["written"]]
+    moves = [(now - was, was, now) for (_, now, _), was in zip(off["written"], off["usual_probabilities"], strict=True)]
+    far, was, now = max(moves, key=lambda move: abs(move[0]))
+    said = page.locator(".tt-found").inner_text()
+    assert said.startswith("Without the whole decoder layer 0, no word changes; ")
+    assert said.endswith(f" {'falls' if far < 0 else 'rises'} most, from {was:.2f} to {now:.2f}.")
+    ticks = page.locator(".written .chip").evaluate_all("all => all.map((e) => e.style.getPropertyValue('--was'))")
+    assert [tick and float(tick) for tick in ticks] == [
+        pytest.approx(was, abs=2e-3) if abs(far) >= 0.005 else "" for far, was, _ in moves
+    ]
+    page.get_by_text("Reset", exact=True).click()
+    assert page.locator(".chip.was").count() == 0
+
+
+@in_browser
+def test_what_is_off_looks_nowhere(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("radio", name="Heads").check(force=True)
+    settled(page)
+    lines = page.locator(".stage path")
+    assert lines.count() > 0
+    page.get_by_role("switch", name="head 1 of layer 2").click()
+    settled(page)
+    assert answer_to(load_packed(), text=EXAMPLES[0], off=["cross.2.1"], layer=2, head=1)["weights"] == []
+    assert lines.count() == 0
+    assert page.locator("[aria-label*=weight]").count() == 0
+    assert "No lines: head 1 of layer 2 is off and looks nowhere." in whole_text(page)
+    page.get_by_role("button", name="Show the mean of all").click()
+    settled(page)
+    without = answer_to(load_packed(), text=EXAMPLES[0], off=["cross.2.1"])["weights"]
+    chips = page.get_by_role("group", name="what was read").get_by_role("button")
+    shown = chips.evaluate_all("all => all.map((e) => +e.style.getPropertyValue('--w'))")
+    assert shown == pytest.approx(without[0], abs=2e-3)
+    for layer in range(4):
+        for head in range(4):
+            if (layer, head) != (2, 1):
+                page.get_by_role("switch", name=f"head {head} of layer {layer}").click()
+    page.get_by_role("button", name="Show the mean of all").click()
+    settled(page)
+    assert lines.count() == 0
+    # As many change as are there no longer, along a longest common part.
+    off = answer_to(load_packed(), text=EXAMPLES[0], off=[f"cross.{i}.{j}" for i in range(4) for j in range(4)])
+    written, usual = [one[0] for one in off["written"]], off["usual"]
+    kept = sum(block.size for block in SequenceMatcher(None, usual, written, autojunk=False).get_matching_blocks())
+    n_lost = len(usual) - kept
+    assert f"Without 16 parts, {n_lost} of {len(usual)} tokens change." in whole_text(page)
+    assert page.locator(".chip.other").count() == len(written) - kept
+    assert "No lines: all these heads are off and look nowhere." in whole_text(page)
+
+
+@in_browser
+def test_what_the_beam_finds_is_told_beside_its_best_however_improbable_that_is(show: Show) -> None:
+    text = " ".join(EXAMPLES)[:200]
+    page = show(TranslatorExplorer(text=text, view="beam"))
+    totals = page.locator(".found li").evaluate_all("all => all.map((e) => +e.dataset.value)")
+    assert totals[0] < -7
+    shown = page.locator(".found .number").all_inner_texts()
+    ratios = [math.exp(total - totals[0]) for total in totals]
+    assert shown == ["1", *("<0.01" if ratio < 0.005 else f"{ratio:.2f}" for ratio in ratios[1:])]
+    widths = page.locator(".found .bar").evaluate_all("all => all.map((e) => parseFloat(e.style.width))")
+    assert widths == pytest.approx([100 * ratio / max(ratios) for ratio in ratios], abs=0.1)
+    told = re.search(r"of probability 1 in ([\d\u202f]+)", whole_text(page))[1]
+    assert float(told.replace("\u202f", "")) == pytest.approx(math.exp(-totals[0]), rel=0.06)
 
 
 @in_browser
@@ -483,8 +561,8 @@ def test_one_word_alone_is_framed_and_the_panel_is_about_it(show: Show) -> None:
     row = explorer.answer["weights"][2]
     assert page.locator(".chip.on").all_inner_texts() == ["dog"]
     assert page.locator(".next").is_hidden()
-    shown = [float(text) for text in page.locator(".panel .tt-bars .number").all_inner_texts()]
-    assert shown == pytest.approx(sorted(row, reverse=True)[:5], abs=0.006)
+    shown = page.locator(".panel .tt-bars .number").all_inner_texts()
+    assert shown == ["<0.01" if 0 < p < 0.005 else f"{p:.2f}" for p in sorted(row, reverse=True)[:5]]
     page.get_by_label("English sentence").fill("A man eats soup.")
     settled(page)
     assert page.locator(".chip.on").all_inner_texts() == page.locator(".written .chip").all_inner_texts()[:1]

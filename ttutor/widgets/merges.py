@@ -1,11 +1,13 @@
 """Type and merge: the reader's own words fall into letters, and byte-pair merges snap them together in order."""
 
+from collections import Counter
 from itertools import pairwise
 
 import traitlets as t
 
 from ttutor.tokenization import BytePairTokenizer
 from ttutor.tokenization.base import SPECIAL_TOKENS
+from ttutor.tokenization.byte_pair import split_pieces
 from ttutor.widgets.base import Explorer, table_html, within
 
 MAX_LETTERS = 48
@@ -41,7 +43,7 @@ class MergesExplorer(Explorer):
 
     text = t.Unicode("").tag(sync=True)
     merges = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
-    counts = t.List(t.Int(), read_only=True).tag(sync=True)
+    words = t.List(t.List(), read_only=True).tag(sync=True)
     step = t.Int(0, min=0).tag(sync=True)
 
     def __init__(
@@ -54,8 +56,7 @@ class MergesExplorer(Explorer):
     ) -> None:
         size = len(SPECIAL_TOKENS) + 256 + n_merges
         self.set_trait("merges", [list(pair) for pair in BytePairTokenizer.train([corpus], vocab_size=size).merges])
-        sizes = [len(self._cut(n, corpus)) for n in range(len(self.merges) + 1)]
-        self.set_trait("counts", [before - after for before, after in pairwise(sizes)])
+        self.set_trait("words", [list(counted) for counted in Counter(split_pieces(corpus)).items()])
         super().__init__(text=text, step=step)
 
     @property
@@ -70,9 +71,30 @@ class MergesExplorer(Explorer):
         done = self.occurring[: self.step]
         return self._cut(done[-1] + 1 if done else 0)
 
-    def _cut(self, n_merges: int, text: str | None = None) -> list[str]:
+    @property
+    def together(self) -> list[int]:
+        """How often each two neighbours of ``tokens`` stand together in the corpus when the next merge is chosen.
+
+        >>> explorer = MergesExplorer("the", corpus="the then the")
+        >>> explorer.tokens, explorer.together
+        (['t', 'h', 'e'], [3, 3])
+        """
+        done, occurring = min(self.step, len(self.occurring)), self.occurring
+        n_merges = occurring[done] if done < len(occurring) else len(self.merges)
+        counts: Counter[tuple[str, str]] = Counter()
+        for word, times in self.words:
+            for pair in pairwise(self._split(n_merges, word)):
+                counts[pair] += times
+        pieces = [self._split(n_merges, piece) for piece in split_pieces(self.text)]
+        # The last token of a piece has no right neighbour: no token reaches over the end of a word.
+        return [counts[pair] for piece in pieces for pair in pairwise([*piece, ""])][:-1]
+
+    def _split(self, n_merges: int, text: str) -> list[str]:
+        return BytePairTokenizer([(left, right) for left, right in self.merges[:n_merges]]).split(text)
+
+    def _cut(self, n_merges: int) -> list[str]:
         tokenizer = BytePairTokenizer([(left, right) for left, right in self.merges[:n_merges]])
-        return tokenizer.tokens(tokenizer.encode(self.text if text is None else text))
+        return tokenizer.tokens(tokenizer.encode(self.text))
 
     def describe(self) -> str:
         return f"{self.text!r}, {len(self.merges)} merges"

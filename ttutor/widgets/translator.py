@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+import torch
 import traitlets as t
 
 from ttutor import assets
@@ -33,7 +34,7 @@ LONGEST_TEXT = 200
 """Characters of a sentence."""
 BEAM = 4
 _NOTHING: dict[str, Any] = {
-    **{name: [] for name in ("source", "written", "usual", "weights", "tree", "strange")},
+    **{name: [] for name in ("source", "written", "usual", "usual_probabilities", "weights", "tree", "strange")},
     "tokens": {},
     "translation": "",
     "usual_translation": "",
@@ -197,10 +198,11 @@ def answer_to(
     Returns:
         ``source``: the ids that were read; ``written``: for each token its id, its probability, and the most probable
         ones; ``usual``: the ids of what it is compared with, the same beginning with all parts on, or no beginning
-        where nothing is off or a beam is shown, which knows none; ``tokens``: the texts of all these ids; ``weights``:
-        of the chosen part, layer and head; ``tree``: the ranked candidates of each step of the beam search, as in
-        `ttutor.widgets.decoding.record_decoding`; ``strange``: words that the model never read; ``translation``,
-        ``usual_translation``: the texts.
+        where nothing is off or a beam is shown, which knows none; ``usual_probabilities``: of these; ``tokens``: the
+        texts of all these ids; ``weights``: of the chosen part, layer and head, or the mean of all that are on; empty
+        where they are off, since what is off looks nowhere; ``tree``: the ranked candidates of each step of the beam
+        search, as in `ttutor.widgets.decoding.record_decoding`; ``strange``: words that the model never read;
+        ``translation``, ``usual_translation``: the texts.
     """
     if not text.strip():
         return dict(_NOTHING)
@@ -223,8 +225,9 @@ def answer_to(
         "source": list(found.source),
         "written": written,
         "usual": [one.token_id for one in usual.steps],
+        "usual_probabilities": [_round(one.probability, 4) for one in usual.steps],
         "tokens": {str(token_id): translator.tokenizer.tokens([token_id])[0] for token_id in sorted(ids)},
-        "weights": _shown_weights(found, part, layer, head),
+        "weights": _shown_weights(found, part, layer, head, off),
         "tree": tree,
         "strange": packed.strange_words(text),
         "translation": _text(translator, found, text),
@@ -241,11 +244,17 @@ def _text(translator: Translator, found: WhatIf, text: str) -> str:
     return translator.style.restore(translator.tokenizer.decode(ids), text)
 
 
-def _shown_weights(found: WhatIf, part: str, layer: int, head: int) -> list[list[float]]:
-    weights = found.weights[part]
-    weights = weights.mean(dim=0) if layer < 0 else weights[layer]
-    weights = weights.mean(dim=0) if head < 0 else weights[head]
-    return [[_round(weight, 3) for weight in row] for row in weights.tolist()]
+def _shown_weights(found: WhatIf, part: str, layer: int, head: int, off: Sequence[str]) -> list[list[float]]:
+    weights, stack = found.weights[part], "encoder" if part == "encoder" else "decoder"
+    n_layers, n_heads = weights.shape[:2]
+    shown = [
+        weights[i, j]
+        for i in (range(n_layers) if layer < 0 else [layer])
+        for j in (range(n_heads) if head < 0 else [head])
+        if f"{stack}.{i}" not in off and f"{part}.{i}.{j}" not in off
+    ]
+    mean = torch.stack(shown).mean(dim=0).tolist() if shown else []
+    return [[_round(weight, 3) for weight in row] for row in mean]
 
 
 def _tree(packed: PackedTranslator, text: str, off: Sequence[str], means: Any) -> list:

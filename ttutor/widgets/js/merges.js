@@ -1,31 +1,38 @@
-// Type and merge: a text of the reader's own as letters, and byte-pair merges that snap them
-// together in the order in which they were learned.
+// Type and merge: a text of the reader's own as letters; over each two neighbours stands how often they are
+// together in the training text, and byte-pair merges join the commonest first.
 import { slider } from "./controls.js";
-import { css, make, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { css, make, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
 const CSS = css`
   .box {
-    fill: color-mix(in srgb, currentColor 9%, transparent);
+    fill: currentColor;
     stroke: color-mix(in srgb, currentColor 55%, transparent);
   }
   .new {
-    fill: color-mix(in srgb, currentColor 28%, transparent);
     stroke: currentColor;
     stroke-width: 2.5;
   }
   .bar {
-    fill: color-mix(in srgb, currentColor 25%, transparent);
+    fill: color-mix(in srgb, currentColor 40%, transparent);
   }
-  .bar.new {
+  .bar.most {
     fill: currentColor;
-    stroke: none;
   }
-  .tt-picture text {
+  .hit {
+    fill: transparent;
+  }
+  .hit:is(:hover, .on) {
+    fill: color-mix(in srgb, currentColor 10%, transparent);
+  }
+  .tt-picture .letter {
     font:
       1rem ui-monospace,
       Menlo,
       monospace;
+  }
+  .tt-picture .count {
+    font-size: 0.6875rem;
   }
   .own {
     flex: 1 1 14rem;
@@ -39,10 +46,11 @@ const CSS = css`
     border-radius: 0.5rem;
   }
 `;
-const LETTER = 11;
+const [LETTER, PAD, GAP, TOP, ROW, TALL] = [11, 5, 7, 24, 86, 28];
 const MOST = 48;
 // As in Python: a blank belongs to the word after it, and no token reaches over the end of a word.
 const PIECES = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{Nd}+| ?(?:[^\p{L}\p{N}\s]|_)+|\s+(?!\S)|\s+|\p{N}/gu;
+const keyOf = (two) => JSON.stringify(two);
 const visible = (token) => token.replaceAll(" ", "▁");
 
 /** The pieces of a text, each a list of tokens, with one pair joined wherever it stands. */
@@ -54,60 +62,140 @@ const join = (pieces, [left, right]) =>
     return joined;
   });
 
-/** The text after each merge that occurs in it: `[merge, tokens, its number]`, first as letters. */
-function history(text, merges) {
+/**
+ * The text after each merge that occurs in it, first as letters: `{ pair, tokens, joints }`. The joints are told
+ * by the letter before them, each as `[letter, [left, right], times]`: how often the two tokens stand together in
+ * the training text when the next merge is chosen.
+ */
+function history(text, merges, words) {
   let pieces = (text.match(PIECES) || []).map((piece) => [...piece]);
-  const steps = [[null, pieces.flat()]];
-  merges.forEach((pair, i) => {
+  let corpus = words.map(([word]) => [...word]);
+  const steps = [{ tokens: pieces.flat() }];
+  const count = () => {
+    const counts = {};
+    corpus.forEach((tokens, word) => {
+      tokens.forEach((token, i) => {
+        const key = keyOf([token, tokens[i + 1]]);
+        counts[key] = (counts[key] || 0) + words[word][1];
+      });
+    });
+    let letter = -1;
+    steps.at(-1).joints = pieces.flatMap((tokens) =>
+      tokens.flatMap((token, i) => {
+        letter += [...token].length;
+        const two = [token, tokens[i + 1]];
+        return i + 1 < tokens.length ? [[letter, two, counts[keyOf(two)] || 0]] : [];
+      }),
+    );
+  };
+  for (const pair of merges) {
     const next = join(pieces, pair);
-    if (next.flat().length < pieces.flat().length) steps.push([pair, next.flat(), i]);
-    pieces = next;
-  });
+    if (next.flat().length < pieces.flat().length) {
+      count();
+      steps.push({ pair, tokens: next.flat() });
+    }
+    [pieces, corpus] = [next, join(corpus, pair)];
+  }
+  count();
   return steps;
 }
 
+const mostOf = ({ joints }) => Math.max(0, ...joints.map(([, , times]) => times));
+const timesOf = (times) => (times === 0 ? "never" : times === 1 ? "once" : `${times} times`);
+const named = (two) => two.map(visible).join(" and ");
+
 /** Where each letter stands when the text is cut into these tokens, row by row. */
-function placed(tokens, width) {
-  let [x, y] = [0, 32];
+function placed({ tokens }, width) {
+  let [x, y] = [0, TOP + ROW - 18];
   return tokens.flatMap((token) => {
-    const wide = [...token].length * LETTER + 10;
-    if (x + wide > width && x > 0) [x, y] = [0, y + 46];
-    const start = x + 5 + LETTER / 2;
-    x += wide + 5;
+    const wide = [...token].length * LETTER + 2 * PAD;
+    if (x + wide > width && x > 0) [x, y] = [0, y + ROW];
+    const start = x + PAD + LETTER / 2;
+    x += wide + GAP;
     return [...token].map((_, i) => [start + i * LETTER, y]);
   });
 }
 
-/** The boxes of the tokens, around their letters, which may be on their way from one cut to the next. */
-function drawTokens(reached, steps, width) {
+/** So high that all cuts of this text, and others of its length, have room. */
+function heightOf(steps, width) {
+  const longest = Math.ceil(MOST / Math.floor((width + GAP) / (LETTER + 2 * PAD + GAP)));
+  const rows = steps.map((step) => ((placed(step, width).at(-1)?.[1] || 0) + 18 - TOP) / ROW);
+  return TOP + ROW * Math.max(longest, ...rows);
+}
+
+/** The boxes of the tokens around their letters, on their way from one cut to the next, and a bar over each joint. */
+function drawTokens(reached, steps, width, tapped, press) {
   const next = Math.min(Math.ceil(reached), steps.length - 1);
   const share = 1 - (next - reached);
-  const [pair, tokens] = steps[next];
-  const [from, to] = [Math.max(next - 1, 0), next].map((at) => placed(steps[at][1], width));
-  const letters = to.map(([x, y], i) => [from[i][0] + share * (x - from[i][0]), from[i][1] + share * (y - from[i][1])]);
+  const [before, after] = [steps[Math.max(next - 1, 0)], steps[next]];
+  const { pair } = after;
+  const [from, to] = [before, after].map((step) => placed(step, width));
+  const between = (a, b) => a + share * (b - a);
+  const letters = to.map(([x, y], i) => [between(from[i][0], x), between(from[i][1], y)]);
+  const edge = PAD + LETTER / 2;
+  // Those that join close up before they are one.
+  const side = (i, j) =>
+    letters[j]?.[1] === letters[i][1] ? Math.min(edge, Math.abs(letters[j][0] - letters[i][0]) / 2) : edge;
+  const { tokens } = share < 1 ? before : after;
   let first = 0;
-  const boxes = tokens.map((token) => {
-    const start = first;
-    first += [...token].length;
-    const [[left, top], [right]] = [letters[start], letters[first - 1]];
+  const boxes = tokens.map((token, at) => {
+    const [start, length] = [first, [...token].length];
+    first += length;
+    const isPair = (i) => pair && tokens[i] === pair[0] && tokens[i + 1] === pair[1];
+    const joins = share < 1 ? isPair(at - 1) || isPair(at) : token === pair?.join("");
+    const left = letters[start][0] - side(start, start - 1);
     return [
       `box${start}`,
       "rect",
       {
-        class: pair && token === pair.join("") ? "box new" : "box",
+        class: joins ? "box new" : "box",
         "data-token": visible(token),
-        x: left - LETTER / 2 - 5,
-        y: top - 24,
-        width: Math.max(right - left, 0) + LETTER + 10,
-        height: 38,
+        "fill-opacity": Math.min(0.03 + 0.045 * length, 0.3),
+        x: left,
+        y: letters[start][1] - 24,
+        width: Math.max(letters[first - 1][0] + side(first - 1, first) - left, 0),
+        height: 36,
         rx: 7,
       },
     ];
   });
   const text = [...tokens.join("")];
+  const tall = ({ joints }, letter) => {
+    const times = joints.find(([one]) => one === letter)?.[2] || 0;
+    return (TALL * times) / Math.max(...joints.map((one) => one[2]), 5); // few are drawn as few
+  };
+  const { joints } = share < 1 ? before : after;
+  const most = mostOf({ joints });
   return [
     ...boxes,
-    ...letters.map(([x, y], i) => [`letter${i}`, "text", { x, y, "text-anchor": "middle", text: visible(text[i]) }]),
+    ...letters.map(([x, y], i) => [
+      `letter${i}`,
+      "text",
+      { class: "letter", x, y, "text-anchor": "middle", text: visible(text[i]) },
+    ]),
+    ...joints.flatMap(([letter, two, times]) => {
+      const [x, y] = [letters[letter][0] + edge + GAP / 2, letters[letter][1] - 28];
+      const height = between(tall(before, letter), tall(after, letter));
+      const bar = tapped >= 0 && times === most ? "bar most" : "bar";
+      return [
+        [`bar${letter}`, "rect", { class: bar, x: x - 4, y: y - height, width: 8, height, rx: 1.5 }],
+        [`count${letter}`, "text", { class: "count", x, y: y - height - 4, "text-anchor": "middle", text: times }],
+        [
+          `hit${letter}`,
+          "rect",
+          {
+            class: tapped === letter ? "hit on" : "hit",
+            "aria-label": `${named(two)}, together ${timesOf(times)}`,
+            x: x - 14,
+            y: y - TALL - 16,
+            width: 28,
+            height: TALL + 56,
+            rx: 6,
+            press: (event) => press(letter, event),
+          },
+        ],
+      ];
+    }),
   ];
 }
 
@@ -118,34 +206,36 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Type and merge",
     question: "How do letters become tokens?",
-    invite: "Drag the merges: what joins, what stays apart? Then type words of your own.",
+    invite: "Which two should join first? Tap between them. Then type words of your own.",
     onReset: () => set(initial),
     css: CSS,
   });
-  let [steps, at, shown] = [[], 0, ""];
+  let [steps, at, shown, tapped] = [[], 0, "", -1];
   const read = () => {
-    steps = history(get("text"), get("merges"));
+    steps = history(get("text"), get("merges"), get("words"));
     at = Math.min(get("step"), steps.length - 1);
+  };
+  /** The commonest pair joins, wherever it stands; another is compared with it. */
+  const press = (letter, { type }) => {
+    // While the picture glides, what is pressed may be gone already.
+    const two = steps[at].joints.find(([one]) => one === letter)?.[1];
+    if (!two) return;
+    if (keyOf(steps[at + 1]?.pair) !== keyOf(two)) {
+      tapped = letter;
+      return show();
+    }
+    set({ step: at + 1 });
+    // What joined is no button any longer: the keys go on at the next.
+    const { joints } = steps[at];
+    const [next] = joints.find(([one]) => one > letter) || joints[0] || [];
+    if (type === "keydown") picture.node.querySelector(`[data-key=hit${next}]`)?.focus();
   };
   const picture = stage({
     label: "The text, cut into tokens",
-    height: (width) => (placed(steps[0][1], width).at(-1)?.[1] || 32) + 100,
-    draw: ({ reached }, width, height) => [
-      ...drawTokens(Math.min(reached, steps.length - 1), steps, width),
-      // How often each pair stood together, and the number of the one that joins.
-      ...get("counts").flatMap((count, number, { length }) => {
-        const wide = width / length;
-        const [tall, x] = [(56 * count) / get("counts")[0], number * wide];
-        const on = steps[at][2] === number;
-        return [
-          [
-            `bar${number}`,
-            "rect",
-            { class: on ? "bar new" : "bar", x, y: height - tall, width: wide - 1, height: tall },
-          ],
-          on && ["count", "text", { x: Math.min(x, width - 32), y: height - tall - 5, text: `${count}×` }],
-        ];
-      }),
+    height: (width) => heightOf(steps, width),
+    draw: ({ reached }, width) => [
+      ["key", "text", { x: 0, y: 11, text: "how often they stood together in the training text" }],
+      ...drawTokens(Math.min(reached, steps.length - 1), steps, width, tapped, press),
     ],
   });
   const own = make("input", {
@@ -161,35 +251,52 @@ function render({ model, el }) {
     max: 1,
     step: 1,
     format: (step) => `${step} of ${steps.length - 1}`,
-    plays: 0.3,
+    plays: 0.8,
     onInput: (step) => set({ step }),
   });
   card.stage.append(picture.node);
   card.controls.append(own, merges.node);
   const draw = () => {
+    tapped = -1;
     read();
     merges.input.max = steps.length - 1;
     merges.input.disabled = steps.length === 1;
     merges.set(at);
     if (own.value !== get("text")) own.value = get("text");
+    show();
+  };
+  const show = () => {
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
     shown = get("text");
-    const [pair, tokens, number] = steps[at];
-    const times = pair && get("counts")[number];
-    card.caption.textContent = `▁ is the blank before a word. Bars: how often each pair stood together. Of ${get("merges").length} learned merges ${steps.length - 1} occur in this text.`;
-    card.find(
-      pair
-        ? at === steps.length - 1
-          ? `${tokens.length} tokens for ${[...get("text")].length} characters: what the learned merges join has joined, the rest stays apart${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
-          : `${visible(pair[0])} and ${visible(pair[1])} join, because they stood together ${times === 1 ? "once" : `${times} times`} in the training text.`
-        : steps.length > 1
-          ? "Each character is a token of its own."
-          : "None of the learned merges occurs here: each character stays a token.",
-    );
+    card.caption.textContent = `▁ is the blank before a word; no pair reaches over a word's end. Of ${get("merges").length} learned merges ${steps.length - 1} occur in this text.`;
+    card.find(finding());
+  };
+  const finding = () => {
+    const [{ pair, tokens, joints }, most] = [steps[at], mostOf(steps[at])];
+    const next = steps[at + 1]?.pair;
+    if (tapped >= 0) {
+      const [, two, times] = joints.find(([letter]) => letter === tapped);
+      const here = `${named(two)} ${times ? `stood together ${timesOf(times)}` : "never stood together"}`;
+      if (!next) return `${here}. Learning ended at ${get("merges").length} merges.`;
+      return times === most
+        ? `${here}, as often as ${named(next)}: of equals the pair with the older tokens joins first.`
+        : `${here}, ${named(next)} ${timesOf(most)}: these join first.`;
+    }
+    if (!pair)
+      return next
+        ? "Each character is a token of its own."
+        : "None of the learned merges occurs here: each character stays a token.";
+    if (next)
+      return `${named(pair)} join: they stood together ${timesOf(mostOf(steps[at - 1]))}, no pair here more often.`;
+    const rest = !joints.length
+      ? "No pair is left"
+      : most
+        ? `No pair left here stood together more than ${timesOf(most)}`
+        : "The pairs left here never stood together";
+    return `${tokens.length} tokens for ${[...get("text")].length} characters. ${rest}.`;
   };
   const stops = [
-    onTraits(model, ["text", "step", "merges"], draw),
-    moveOnce(card, model, { step: initial.step + 1 }),
+    onTraits(model, ["text", "step", "merges", "words"], draw),
     picture.close,
     card.close,
   ];

@@ -1,6 +1,6 @@
 // A Transformer that translates: type a sentence, force a word, switch off a head. On a page without
 // a kernel the model runs here (translator_model.js); with one Python answers, and this only shows.
-import { css, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord, svg } from "./core.js";
+import { css, formatCount, formatNumber, make, onTraits, openCard, refill, setTraits, shareWord, svg } from "./core.js";
 import { button, choice, rovingGrid, select, toggle } from "./controls.js";
 import { bars } from "./drawing.js";
 import { BOS, bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } from "./translator_model.js";
@@ -31,7 +31,7 @@ const CSS = css`
   .stage {
     position: relative;
     display: grid;
-    gap: 1.8rem;
+    gap: 1.4rem;
   }
   .stage > svg {
     position: absolute;
@@ -58,8 +58,17 @@ const CSS = css`
     font-weight: 600;
   }
   @container (min-width: 40rem) {
+    .stage {
+      gap: 1.8rem;
+    }
     .chips {
       font-size: 1.375rem;
+    }
+    .heads {
+      --widest: 4.5rem;
+    }
+    .found li {
+      --bar: 11rem;
     }
     .written {
       min-height: 2.4rem;
@@ -85,6 +94,31 @@ const CSS = css`
   .chip.word {
     margin-inline-start: 0;
   }
+  .written .chip {
+    position: relative;
+    padding-bottom: 0.4rem;
+    background-image: linear-gradient(color-mix(in srgb, currentColor 20%, transparent) 0 0);
+    background-size: calc(100% - 0.4rem) 3px;
+    background-position: left 0.2rem bottom 0.1rem;
+    background-repeat: no-repeat;
+  }
+  .written .chip::after,
+  .written .chip.was::before {
+    content: "";
+    position: absolute;
+    left: 0.2rem;
+    bottom: 0.1rem;
+    width: calc((100% - 0.4rem) * var(--p));
+    height: 3px;
+    background: var(--tt-decoder);
+  }
+  .written .chip.was::before {
+    left: calc(0.2rem + (100% - 0.4rem) * var(--was) - 1px);
+    bottom: calc(0.1rem - 2px);
+    width: 2px;
+    height: 7px;
+    background: currentColor;
+  }
   .chip.on {
     border-color: currentColor;
   }
@@ -93,30 +127,47 @@ const CSS = css`
     text-underline-offset: 0.2em;
   }
   .panel {
-    min-height: 14.5rem;
+    min-height: 12.6rem;
     margin-top: 0.6rem;
   }
   .next {
     display: grid;
-    gap: 0.15rem;
-    margin: 0.5rem 0 0;
+    margin: 0.3rem 0 0;
   }
   .next button {
     font: inherit;
     color: inherit;
     background: transparent;
-    border: 1px solid transparent;
+    border: 0;
     border-radius: 0.4rem;
     display: grid;
-    grid-template-columns: 8rem 1fr 3rem;
+    grid-template-columns: minmax(5.5rem, auto) 1fr;
+    grid-column: 1 / -1;
     align-items: center;
     gap: 0.6rem;
     min-height: 2.1rem;
+    padding: 0 0.4rem;
     text-align: start;
     cursor: pointer;
   }
   .next button.on {
-    border-color: currentColor;
+    background: color-mix(in srgb, currentColor 8%, transparent);
+  }
+  @media (hover: hover) {
+    .next button:hover {
+      background: color-mix(in srgb, currentColor 8%, transparent);
+    }
+  }
+  .next button.on {
+    font-weight: 600;
+  }
+  .next .share {
+    display: flex;
+    align-items: center;
+    gap: 0.5rem;
+  }
+  .next .bar {
+    max-width: calc(100% - 3.5rem);
   }
   .bar {
     height: 0.75rem;
@@ -125,6 +176,7 @@ const CSS = css`
     background: var(--tt-decoder);
   }
   .next .name {
+    width: 5.5rem;
     overflow: hidden;
     text-overflow: ellipsis;
     white-space: nowrap;
@@ -135,7 +187,7 @@ const CSS = css`
   }
   .heads {
     display: grid;
-    grid-template-columns: auto repeat(var(--n), minmax(2.75rem, 4.5rem));
+    grid-template-columns: auto repeat(var(--n), minmax(2.75rem, var(--widest, 0)));
     gap: 0.3rem;
     margin: 0.6rem 0;
     justify-content: start;
@@ -154,7 +206,7 @@ const CSS = css`
   .switch.layer {
     border-color: var(--line);
     background: transparent;
-    padding: 0 0.6rem;
+    padding: 0 0.4rem;
   }
   .switch.on {
     outline: 2px solid currentColor;
@@ -176,7 +228,7 @@ const CSS = css`
   }
   .found li {
     display: grid;
-    grid-template-columns: 1fr 4rem 2.6rem;
+    grid-template-columns: 1fr var(--bar, 4rem) 2.6rem;
     align-items: center;
     gap: 0.6rem;
     min-height: 2.5rem;
@@ -200,7 +252,8 @@ const CSS = css`
     .chip {
       transition: background-color 300ms;
     }
-    .bar {
+    .bar,
+    .written .chip::after {
       transition: width 300ms;
     }
     .chip.new {
@@ -234,6 +287,7 @@ const NOTHING = {
   source: [],
   written: [],
   usual: [],
+  usual_probabilities: [],
   tokens: {},
   weights: [],
   tree: [],
@@ -296,6 +350,7 @@ async function answerTo(model, asked, onToken) {
   return {
     ...told_,
     usual: idsOf(usual),
+    usual_probabilities: written(usual).map(([, probability]) => probability),
     tokens: { ...told_.tokens, ...named(others) },
     weights: shownWeights(steps, asked),
     tree,
@@ -312,12 +367,14 @@ function treeOf(model, source, { off, by }) {
   );
 }
 
-/** The weights of a part, layer and head, or the mean of all: a row for each token. */
-function shownWeights(steps, { part, layer, head }) {
+/** The weights of a part, layer and head, or the mean of all that are on: a row for each token, or none. */
+function shownWeights(steps, { part, layer, head, off }) {
+  const isOff = (i, j) => off.includes(`${part}.${i}.${j}`) || off.includes(`${stackOf(part)}.${i}`);
   const chosen = ({ weights }) =>
-    weights[part]
-      .filter((_, i) => layer < 0 || i === layer)
-      .flatMap((heads) => heads.filter((_, i) => head < 0 || i === head));
+    weights[part].flatMap((heads, i) =>
+      heads.filter((_, j) => (layer < 0 || i === layer) && (head < 0 || j === head) && !isOff(i, j)),
+    );
+  if (!chosen(steps[0]).length) return []; // what is off looks nowhere
   const mean = (heads, row) =>
     Array.from({ length: heads[0].columns }, (_, key) =>
       round(heads.reduce((sum, { columns, data }) => sum + data[row * columns + key], 0) / heads.length, 3),
@@ -360,13 +417,21 @@ const piece = (token) => token.replace("▁", "").replace("<eos>", "■").replac
 const SAME = 3;
 /** How many equal tokens stand at the end. */
 const tailOf = (ids) => ids.length - ids.findLastIndex((id) => id !== ids.at(-1)) - 1;
-const short = (value) => formatNumber(value, 2);
+const short = (value) => (value < 0.005 && value > 0 ? "<0.01" : formatNumber(value, 2));
+const stackOf = (part) => (part === "encoder" ? part : "decoder");
+/** A probability that may be very small, in words. */
+function inWords(probability) {
+  if (probability >= 0.005) return short(probability);
+  const [one, power] = [1 / probability, Math.round(-Math.log10(probability))];
+  const raised = [...String(power)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
+  return `1 in ${power < 7 ? formatCount(Number(one.toPrecision(2))) : `10${raised}`}`;
+}
 
 function nameOf(off) {
   const [part, layer, head] = off.split(".");
   const kind = { encoder: "encoder", decoder: "decoder", cross: "cross-attention" }[part];
   if (head !== undefined) return `head ${head} of layer ${layer} (${kind})`;
-  return layer === undefined ? Object.fromEntries(SWITCHES)[off] : `layer ${layer} of the ${kind}`;
+  return layer === undefined ? Object.fromEntries(SWITCHES)[off] : `the whole ${part} layer ${layer}`;
 }
 
 /** What else became of the tokens after a place: which stand instead of others, are new, gone or elsewhere. */
@@ -388,20 +453,23 @@ function hunksAfter(place, ids, usual) {
   return hunks;
 }
 
-/** Which tokens of `ids` belong to no longest common part with `others`. */
-function differing(ids, others) {
+/** The place of each token of `ids` in `others`, along a longest common part; -1 for those that are no part of it. */
+function partners(ids, others) {
   const table = Array.from({ length: ids.length + 1 }, () => new Array(others.length + 1).fill(0));
   for (let i = ids.length - 1; i >= 0; i -= 1)
     for (let j = others.length - 1; j >= 0; j -= 1)
       table[i][j] = ids[i] === others[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
-  const found = ids.map(() => true);
+  const found = ids.map(() => -1);
   for (let [i, j] = [0, 0]; i < ids.length && j < others.length;) {
-    if (ids[i] === others[j]) [found[i], i, j] = [false, i + 1, j + 1];
+    if (ids[i] === others[j]) [found[i], i, j] = [j, i + 1, j + 1];
     else if (table[i + 1][j] >= table[i][j + 1]) i += 1;
     else j += 1;
   }
   return found;
 }
+
+/** Which tokens of `ids` belong to no longest common part with `others`. */
+const differing = (ids, others) => partners(ids, others).map((place) => place < 0);
 
 // ------------------------------------------------------------------ what stands on the page
 
@@ -414,7 +482,7 @@ function chips(row, label, onPick) {
     at: (column) => all[column],
     show: (list) => {
       while (all.length > list.length) all.pop().remove();
-      list.forEach(({ token, weight, on, other, label: words }, column) => {
+      list.forEach(({ token, weight, on, other, p, was, label: words }, column) => {
         if (!all[column]) {
           const events = { onclick: () => onPick(column) };
           all[column] = make("button", {
@@ -427,13 +495,13 @@ function chips(row, label, onPick) {
           node.append(all[column]);
         }
         const chip = all[column];
-        const kinds = { word: token.startsWith("▁") || column === 0, on, other };
+        const kinds = { word: token.startsWith("▁") || column === 0, on, other, was: was !== undefined };
         chip.className = ["chip", ...Object.keys(kinds).filter((kind) => kinds[kind])].join(" ");
         if (chip.textContent !== piece(token)) {
           chip.textContent = piece(token);
           chip.classList.add("new");
         }
-        chip.style.setProperty("--w", weight);
+        for (const [name, value] of Object.entries({ w: weight, p, was })) chip.style.setProperty(`--${name}`, value);
         chip.setAttribute("aria-label", words);
         chip.setAttribute("aria-pressed", String(!!on));
       });
@@ -645,8 +713,7 @@ function render({ model, el, alone }) {
     return node;
   };
   for (const layer of numbers(layers)) {
-    const whole = () => `${model.get("part") === "encoder" ? "encoder" : "decoder"}.${layer}`;
-    const first = cell(layer, 0, `layer ${layer}`, () => flip(whole()));
+    const first = cell(layer, 0, "", () => flip(`${stackOf(model.get("part"))}.${layer}`));
     first.classList.add("layer");
     grid.append(first);
     for (const head of numbers(nHeads))
@@ -678,18 +745,20 @@ function render({ model, el, alone }) {
   });
   const toggles = SWITCHES.map(([name, label]) => [name, toggle({ label, onChange: () => flip(name) })]);
   const hint = (text) => make("p", { class: "tt-note", text });
+  const headsNote = hint("");
   const headsView = [
     parts.node,
-    hint("Tap a head to switch it off. Lines: where it looks."),
+    headsNote,
     grid,
     make("div", { class: "tt-controls" }, ...toggles.map(([, one]) => one.node), by.node, all),
   ];
+  const beamNote = hint("");
   const found = make("ol", { class: "found" });
   const wordsView = [nextNote, next, looks.node];
   const contents = {
     words: wordsView,
     heads: headsView,
-    beam: [hint("What a beam of four finds, and how probable it is:"), found],
+    beam: [beamNote, found],
   };
   card.stage.append(form, strange, stage);
   examples.node.classList.add("examples");
@@ -706,14 +775,34 @@ function render({ model, el, alone }) {
     return { part, place: Math.min(model.get("selected"), n - 1) };
   };
   const keysOf = (part, { source, written: list }) => (part === "decoder" ? [null, ...list.map(([id]) => id)] : source);
+  const name = (id) =>
+    id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(model.get("answer").tokens[id])}”`;
+  /** How probable each token was before, where it stood there, too. */
+  const before = ({ written: list, usual, usual_probabilities: were }) =>
+    partners(
+      list.map(([id]) => id),
+      usual,
+    ).map((place) => were[place]);
+  /** Whose probability moved most after a place, of the words that stay. */
+  const moved = (place) => {
+    const answer = model.get("answer");
+    const was = before(answer);
+    const all = answer.written.map(([id, now], i) => [name(id), was[i] ?? now, now]).slice(place + 1);
+    const far = ([, then, now]) => Math.abs(now - then);
+    const [who, then, now] = all.reduce((a, b) => (far(b) > far(a) ? b : a), ["", 0, 0]);
+    if (now === then) return "";
+    return short(now) === short(then)
+      ? "no probability moves by 0.01"
+      : `${who} ${now < then ? "falls" : "rises"} most, from ${short(then)} to ${short(now)}`;
+  };
   const looking = () => {
     const [answer, { part, place }] = [model.get("answer"), looked()];
     const row = answer.weights[place] || [];
     const top = row.indexOf(Math.max(...row));
     const query = part === "encoder" ? answer.source[place] : answer.written[place]?.[0];
+    if (!answer.weights.length && answer.source.length) return "What is switched off looks nowhere.";
     if (top < 0 || query === undefined) return "";
     const key = keysOf(part, answer)[top];
-    const name = (id) => (id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`);
     const who =
       model.get("layer") < 0
         ? model.get("view") === "heads"
@@ -727,7 +816,7 @@ function render({ model, el, alone }) {
       const why = query === EOS ? "nothing is written after your end mark" : `it writes on from your ${name(query)}`;
       return changes
         ? `It ${changes}, because ${why}.`
-        : `After your ${name(query)} come only words that were there before.`;
+        : `After your ${name(query)} come only words that were there before${moved(place) && `; ${moved(place)}`}.`;
     }
     const verb = part === "encoder" ? "Reading" : "Writing";
     return `${verb} ${name(query)}, it looks most at ${name(key)}${who}.`;
@@ -749,27 +838,32 @@ function render({ model, el, alone }) {
       .replace(/, ([^,]*)$/, " and $1");
   };
   const finding = () => {
-    const [{ written: list, usual: before }, off] = [model.get("answer"), model.get("off")];
+    const [{ written: list, usual }, off] = [model.get("answer"), model.get("off")];
     if (model.get("view") === "beam") return beamed();
     if (!off.length) return looking();
     const n = differing(
       list.map(([id]) => id),
-      before,
+      usual,
     ).filter(Boolean).length;
     const lost = differing(
-      before,
+      usual,
       list.map(([id]) => id),
     ).filter(Boolean).length;
     const ids = list.map(([id]) => id);
     const what = off.length > 2 ? `${off.length} parts` : off.map(nameOf).join(" and ");
-    const count = Math.min(Math.max(n, lost), before.length);
+    const many = (count, of = "") => `${count}${of} token${of || count > 1 ? "s" : ""}`;
+    const repeats = tailOf(ids) > SAME;
     const changed =
-      tailOf(ids) > SAME
-        ? "nothing is left of the translation: it repeats one token"
-        : n + lost === 0
-          ? "nothing changes"
-          : `${count} of ${before.length} tokens change`;
-    return `Without ${what} ${changed}.`;
+      n + lost === 0
+        ? moved(-1)
+          ? `no word changes; ${moved(-1)}`
+          : "nothing changes"
+        : repeats && lost === usual.length
+          ? "nothing is left of the translation: it repeats one token"
+          : (lost
+              ? `${many(lost, ` of ${usual.length}`)} ${lost === 1 ? "changes" : "change"}`
+              : `${many(n)} ${n === 1 ? "is" : "are"} added`) + (repeats ? ", and the last is repeated" : "");
+    return `Without ${what}, ${changed}.`;
   };
 
   const drawChips = () => {
@@ -784,6 +878,7 @@ function render({ model, el, alone }) {
           answer.usual,
         );
     const at = (key) => row[key] || 0;
+    const was = isBusy() ? [] : before(answer);
     const said = (token, weight, more) =>
       `${token === "<eos>" ? "end" : piece(token)}${more}${weight ? `, weight ${short(weight)}` : ""}`;
     read.show(
@@ -804,10 +899,13 @@ function render({ model, el, alone }) {
       now.written.slice(0, nShown).map(([id, probability], i) => {
         const token = now.tokens[id];
         const weight = part === "decoder" ? at(i + 1) : 0;
-        const more = `, probability ${short(probability)}${other[i] ? ", changed" : ""}`;
+        const hasMoved = was[i] !== undefined && Math.abs(was[i] - probability) >= 0.005;
+        const more = `, probability ${short(probability)}${hasMoved ? `, before ${short(was[i])}` : ""}${other[i] ? ", changed" : ""}`;
         return {
           token,
           weight,
+          p: probability,
+          was: hasMoved ? was[i] : undefined,
           other: other[i],
           on: part !== "encoder" && i === place && !partial,
           label: said(token, weight, more),
@@ -854,7 +952,7 @@ function render({ model, el, alone }) {
     const isAmong = !ranked || ranked.some(([one]) => one === id);
     const list = isAmong ? ranked || [] : [...ranked.slice(0, -1), [id, share]];
     nextNote.textContent = list.length
-      ? "Click another word to have it in the frame instead:"
+      ? "Tap another word to have it in the frame instead:"
       : "There is nothing to translate yet.";
     while (next.children.length > list.length) next.lastChild.remove();
     list.forEach(([token, probability], i) => {
@@ -864,15 +962,14 @@ function render({ model, el, alone }) {
             "button",
             { type: "button" },
             make("span", { class: "name" }),
-            make("span", {}, make("div", { class: "bar" })),
-            make("span", { class: "number" }),
+            make("span", { class: "share" }, make("span", { class: "bar" }), make("span", { class: "number" })),
           ),
         );
       const line = next.children[i];
-      const [name, bar, number] = line.children;
-      name.textContent =
+      const [title, { firstChild: bar, lastChild: number }] = line.children;
+      title.textContent =
         token === EOS ? "■ end" : (/^▁/.test(answer.tokens[token]) ? "" : "·") + piece(answer.tokens[token]);
-      bar.firstChild.style.width = `${100 * probability}%`;
+      bar.style.width = `${100 * probability}%`;
       number.textContent = short(probability);
       line.className = token === id ? "on" : "";
       line.onclick = () => {
@@ -884,16 +981,27 @@ function render({ model, el, alone }) {
   const drawHeads = () => {
     const off = new Set(model.get("off"));
     const part = model.get("part");
-    const stack = part === "encoder" ? "encoder" : "decoder";
+    const stack = stackOf(part);
     for (const layer of numbers(layers))
       for (const column of numbers(nHeads + 1)) {
         const node = cells[layer][column];
         const name = column ? `${part}.${layer}.${column - 1}` : `${stack}.${layer}`;
         const seen = model.get("layer") === layer && model.get("head") === column - 1;
         node.setAttribute("aria-checked", String(!off.has(name) && !off.has(`${stack}.${layer}`)));
-        node.setAttribute("aria-label", column ? nameOf(name) : `whole ${nameOf(name)}`);
+        node.setAttribute("aria-label", nameOf(name).replace("the ", ""));
+        if (!column) node.textContent = `${stack} layer ${layer}`;
         node.classList.toggle("on", column > 0 && seen);
       }
+    const [layer, isMean] = [model.get("layer"), model.get("layer") < 0];
+    const who = isMean ? "all these heads" : `head ${model.get("head")} of layer ${layer}`;
+    const seen = isMean ? `the heads${off.size ? " that are on" : ""} look, on average` : `${who} looks`;
+    headsNote.textContent = `Tap a head to switch it off. ${
+      isBusy() || model.get("answer").weights.length
+        ? `Lines: where ${seen}.`
+        : model.get("answer").source.length
+          ? `No lines: ${who} ${isMean ? "are" : "is"} off and ${isMean ? "look" : "looks"} nowhere.`
+          : ""
+    }`;
     parts.set(part);
     by.set(model.get("by"));
     for (const [name, one] of toggles) one.set(!off.has(name));
@@ -904,6 +1012,15 @@ function render({ model, el, alone }) {
       .map((id) => (id === EOS ? "" : tokens[id].replace("▁", " ")))
       .join("")
       .trim();
+  };
+  /** How much less probable something is, by the difference of the logarithms. */
+  const beside = (apart) => {
+    const times = Math.exp(Math.abs(apart));
+    if (times < 1.05) return "as probable";
+    const said = times < 10 ? formatNumber(times, 1) : formatCount(times);
+    return apart > 0
+      ? `${said} times less probable`
+      : `${said} times more probable, but shorter, and the search allows for length`;
   };
   /** What the beam's best is beside what greedy search wrote. */
   const beamed = () => {
@@ -916,13 +1033,18 @@ function render({ model, el, alone }) {
     return (
       free +
       (best.ids.join() === greedy.join()
-        ? `Its best is what greedy search writes${isFree() ? " without them" : ""}, too${second ? `; the next is ${formatNumber(Math.exp(best.total - second.total), 1)} times less probable` : ""}.`
+        ? `Its best is what greedy search writes${isFree() ? " without them" : ""}, too${second ? `; the next is ${beside(best.total - second.total)}` : ""}.`
         : `It finds “${textOf(best.ids)}”, where greedy search writes “${textOf(greedy)}”, because it keeps four beginnings. What is probable need not be right.`)
     );
   };
   const drawBeam = () => {
     const answer = model.get("answer");
     const all = foundIn(answer.tree).slice(0, WIDTH);
+    const first = all[0]?.total;
+    const most = Math.max(...all.map(({ total }) => total));
+    beamNote.textContent = all.length
+      ? `What a beam of four finds${most > first ? ", ranked by probability for their length" : ""}: the best, of probability ${inWords(Math.exp(first))}${all.length > 1 ? ", and how probable the others are beside it" : ""}.`
+      : "";
     refill(
       found,
       ...all.map(({ ids, total }, i) => {
@@ -931,8 +1053,9 @@ function render({ model, el, alone }) {
           const [, blank, text] = answer.tokens[id].match(/^(▁?)(.*)/s);
           return [blank && " ", make("span", { class: i && other[at] ? "other" : "", text })];
         });
-        const bar = make("div", { class: "bar", style: `width:${100 * Math.exp(total)}%` });
-        const share = make("span", { class: "number", text: short(Math.exp(total)) });
+        const bar = make("div", { class: "bar", style: `width:${100 * Math.exp(total - most)}%` });
+        const share = make("span", { class: "number", text: i ? short(Math.exp(total - first)) : "1" });
+        if (!words.some((part) => part)) words.push("(nothing)");
         return make("li", { "data-value": total.toFixed(9) }, make("span", {}, ...words), make("div", {}, bar), share);
       }),
     );
@@ -965,10 +1088,14 @@ function render({ model, el, alone }) {
     strange.textContent =
       trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
+    const isCompared = before(answer).some((was, i) => Math.abs(was - answer.written[i][1]) >= 0.005);
+    const key = answer.written.length
+      ? `Bars: how probable${isCompared ? "; ticks: before" : " each word is"}.`
+      : "";
     card.caption.textContent =
       answer.usual_translation === answer.translation
-        ? ""
-        : `Underlined: changed. ${isFree() ? "Without your words" : model.get("off").length ? "With all on" : "Before"}: ${answer.usual_translation}`;
+        ? key
+        : `${key} Underlined: changed. ${isFree() ? "Without your words" : model.get("off").length ? "With all on" : "Before"}: ${answer.usual_translation}`;
     card.find(finding());
   };
   const stop = onTraits(model, [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"], draw);
