@@ -32,7 +32,7 @@ WORN = {
         heads .link, learning .between, learning .half, learning .link, learning .looked, learning circle.looked,
         patches code, playground .look, sizes .square, softmax_scale .weight, softmax_scale code, tiles .power,
         translator .chip, translator .switch, translator path""",
-    "memory": """blocks rect, collapse .curve, collapse .dot, collapse .trace, heads code, patches .cell, patches code,
+    "memory": """blocks rect, collapse .curve, collapse .dot, collapse .trail, heads code, patches .cell, patches code,
         sequential .cell, sequential .moved, sequential .wire""",
     "decoder": """causal_mask code, decoding .node, decoding .stream, group .chance, group .chance.paid,
         learning .chance, lens .group0, translator .bar""",
