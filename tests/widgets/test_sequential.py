@@ -67,7 +67,7 @@ def counts(page: Page) -> list[str]:
 
 
 def length(page: Page, key: str) -> float:
-    return float(page.locator(f'[data-key="{key}"]').get_attribute("width"))
+    return float(page.locator(f'[data-key="{key}"]').get_attribute("d").split("h")[1])
 
 
 @in_browser
@@ -99,16 +99,16 @@ def test_a_guess_stands_on_the_bar_and_is_told_beside_the_truth(show: Show) -> N
     marks = page.locator('text[data-key^="guessed"]')
     assert marks.all_text_contents() == ["?", "?"]
     guess(page, "RNN", "Home", "ArrowRight", "ArrowRight")
-    assert "You guess 3 for the RNN. Press Play." in whole_text(page)
+    assert "Your guesses: 3 and ?. Now press Play." in whole_text(page)
     guess(page, "Transformer", "ArrowLeft", "End")
     assert marks.all_text_contents() == ["3", "18"]
-    assert "You guess 3 and 18. Press Play." in whole_text(page)
-    at, bar = (page.locator(f'[data-key="{key}"]') for key in ("guess0", "time0"))
-    start, wide = (float(bar.get_attribute(name)) for name in ("x", "width"))
-    assert float(at.get_attribute("cx")) == pytest.approx(start + wide * 3 / 18, abs=0.1)
+    assert "Your guesses: 3 and 18. Now press Play." in whole_text(page)
+    at = float(page.locator('[data-key="guess0"]').get_attribute("cx"))
+    start = float(page.locator('[data-key="time0"]').get_attribute("d")[1:].split()[0])
+    assert at == pytest.approx(start + length(page, "time0") * 3 / 18, abs=0.1)
     slide(page, "Step", "End")
     assert "The RNN needs 9 steps, because each word waits for the one before." in whole_text(page)
-    assert "You guessed 3 and 18." in whole_text(page)
+    assert "Your guesses: 3 and 18." in whole_text(page)
     page.get_by_label("Writing").check()
     assert marks.all_text_contents() == ["?", "?"], "another race, another guess"
 

@@ -62,23 +62,27 @@ const CSS = css`
   }
 `;
 const RUNS = ["attention", "skips", "networks", "both"];
-const CALLED = { attention: "neither", skips: "skips", networks: "networks", both: "both" };
 const NARROW = 560;
 const [TALL, LOW] = [330, 214]; // heights of the plane: beside the curve, and above it
 const [LINE, DOT] = [18, 8];
 
-/** How many pixels a plane of this height has for one unit of the places. */
-const unitOf = (height, [, , bottom, top]) => (height - 46) / (top - bottom);
+const path = (points) => `M${points.map((point) => point.map((one) => one.toFixed(1)).join(" ")).join("L")}`;
+
+/** The pixels of a place in a plane of this size. */
+function pixels(side, height, [left, right, bottom, top]) {
+  const unit = (height - 46) / (top - bottom);
+  return ([x, y]) => [side / 2 + unit * (x - (left + right) / 2), height / 2 - unit * (y - (bottom + top) / 2)];
+}
 
 /**
  * Where each name stands beside its dot, `[across, down]`: in the direction in which the word lay first, if that is
  * free; else turned, and else further out.
  */
-function namesOf(dots, homes, wide, low, high) {
+function namesOf(dots, homes, wide, high) {
   const taken = dots.map(([x, y]) => [x, y, 2 * DOT, 2 * DOT]);
   const free = ([x, y, width, height]) =>
-    y - LINE / 2 >= low &&
-    y + LINE / 2 <= high &&
+    y - LINE / 2 >= 2 &&
+    y + LINE / 2 <= high - 2 &&
     taken.every(([left, top, w, h]) => 2 * Math.abs(x - left) >= width + w || 2 * Math.abs(y - top) >= height + h);
   return dots.map(([x, y], i) => {
     for (let ring = 0; ring < 12; ring += 1)
@@ -97,14 +101,11 @@ function namesOf(dots, homes, wide, low, high) {
 
 /** The words in their plane, each with its name beside it and the way that it came. */
 function drawWords({ trails, names }, { side, height }, { tokens, box }) {
-  const [left, right, bottom, top] = box;
-  const unit = unitOf(height, box);
-  const at = ([x, y]) => [side / 2 + unit * (x - (left + right) / 2), height / 2 - unit * (y - (bottom + top) / 2)];
+  const at = pixels(side, height, box);
   const dots = trails.map((trail) => at(trail.at(-1)));
-  const written = (points) => `M${points.map((point) => point.map((one) => one.toFixed(1)).join(" ")).join("L")}`;
   return [
     ["room", "rect", { class: "room", x: 0, y: 0, width: side, height, rx: 10 }],
-    ...trails.map((trail, i) => [`trail${i}`, "path", { class: "trail", d: written(trail.map(at)) }]),
+    ...trails.map((trail, i) => [`trail${i}`, "path", { class: "trail", d: path(trail.map(at)) }]),
     ...dots.map(([x, y], i) => {
       const [across, down] = names[i];
       // A name that has room beside its dot needs no line.
@@ -114,7 +115,7 @@ function drawWords({ trails, names }, { side, height }, { tokens, box }) {
           "path",
           {
             class: "trace",
-            d: written([
+            d: path([
               [x, y],
               [x + across * 0.8, y + down * 0.8],
             ]),
@@ -144,8 +145,7 @@ function drawSpread({ depth, ends }, { left, right, top, floor }, { spreads, run
   const line = (values) => {
     const low = Math.min(Math.floor(depth), n - 1);
     const end = values[low] + (depth - low) * (values[low + 1] - values[low]);
-    const points = [...values.slice(0, low + 1).map((value, at) => [at, value]), [depth, end]];
-    return `M${points.map(([at, value]) => `${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+    return path([...values.slice(0, low + 1).map((value, at) => [x(at), y(value)]), [x(depth), y(end)]]);
   };
   // Names of curves that end close together stand on one another, the lowest first.
   const down = [];
@@ -167,7 +167,12 @@ function drawSpread({ depth, ends }, { left, right, top, floor }, { spreads, run
         depth > 0 && [
           `called-${one}`,
           "text",
-          { class: one === run ? "small on" : "small", x: x(depth) + 11, y: down[i] + 4, text: CALLED[one] },
+          {
+            class: one === run ? "small on" : "small",
+            x: x(depth) + 11,
+            y: down[i] + 4,
+            text: one === "attention" ? "neither" : one,
+          },
         ],
     ),
   ];
@@ -224,12 +229,6 @@ function render({ model, el }) {
     "A sentence’s words in untrained layers, in the plane where they differ most. Pale: the way each came.";
   const homes = get("places").both[0].map(([x, y]) => Math.atan2(-y, x));
   const wide = tokens.map((token) => 9 * token.length + 6);
-  const namesAt = (height, places) => {
-    const unit = unitOf(height, box);
-    const middle = (box[2] + box[3]) / 2;
-    const dots = places.map(([x, y]) => [unit * x, -unit * (y - middle)]);
-    return namesOf(dots, homes, wide, 2 - height / 2, height / 2 - 2);
-  };
   const draw = () => {
     const [at, name] = [get("depth"), run()];
     depth.set(at);
@@ -240,7 +239,7 @@ function render({ model, el }) {
       depth: at,
       ends: RUNS.map((one) => spreads[one][at]),
       trails: tokens.map((_, i) => stack.map((_, depth) => stack[Math.min(depth, at)][i])),
-      names: [TALL, LOW].map((height) => namesAt(height, stack[at])),
+      names: [TALL, LOW].map((height) => namesOf(stack[at].map(pixels(0, height, box)), homes, wide, height)),
     });
     card.find(findingOf(at, spreads[name], get("skips"), get("networks")));
   };

@@ -42,16 +42,15 @@ const CSS = css`
   .place {
     fill: transparent;
   }
-  .time {
-    fill: color-mix(in srgb, currentColor 10%, transparent);
+  .time,
+  .made {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.12;
+    stroke-width: 12;
   }
   .made {
-    fill: color-mix(in srgb, currentColor 60%, transparent);
-  }
-  .steps {
-    fill: none;
-    stroke: var(--tt-page);
-    stroke-width: 1.5;
+    stroke-opacity: 0.6;
   }
   .guess {
     fill: var(--tt-page);
@@ -103,7 +102,11 @@ function lane(rnn, top, state, { tick, guesses }, width) {
   const unit = (width - 12 - LEFT) / room;
   const at = LEFT + unit * guesses[number];
   const guess = state.guesses[number];
-  const bar = { x: LEFT, y: top + 8, height: 12 };
+  const bar = (kind, steps) => [
+    `${kind}${number}`,
+    "path",
+    { class: kind, d: `M${LEFT} ${top + 14}h${unit * steps}`, "stroke-dasharray": `${unit - 1.5} 1.5` },
+  ];
   const x = (token) => (token + 0.5) * slot;
   const y = (layer) => top + TOP + ROW * (n_layers - 1 - layer);
   const base = y(0) + 44;
@@ -117,13 +120,8 @@ function lane(rnn, top, state, { tick, guesses }, width) {
       "text",
       { x: LEFT - 12, y: top + 19, "text-anchor": "end", text: `${made}${made === end ? " ✓" : ""}` },
     ],
-    [`time${number}`, "rect", { ...bar, class: "time", width: unit * room }],
-    [`made${number}`, "rect", { ...bar, class: "made", width: unit * Math.min(tick, end) }],
-    unit > 4 && [
-      `steps${number}`,
-      "path",
-      { class: "steps", d: Array.from({ length: room }, (_, i) => `M${LEFT + unit * i} ${bar.y}v12`).join("") },
-    ],
+    bar("time", room),
+    bar("made", Math.min(tick, end)),
     [
       `guess${number}`,
       "circle",
@@ -415,10 +413,8 @@ function render({ model, el }) {
 
 /** Who has to wait, as far as it has been seen; and what the reader guessed. */
 function findingOf(tick, rnn, transformer, { generating, guesses, n_layers }) {
-  const one = guesses.findIndex(Boolean);
-  const list = guesses.every(Boolean) ? guesses.join(" and ") : one >= 0 && `${guesses[one]} for the ${LANES[one]}`;
-  const guessed = list ? ` You guessed ${list}.` : "";
-  if (list && tick <= 1 && tick < transformer) return `You guess ${list}. Press Play.`;
+  const guessed = guesses.some(Boolean) ? ` Your guesses: ${guesses.map((guess) => guess || "?").join(" and ")}.` : "";
+  if (guessed && tick <= 1 && tick < transformer) return `${guessed} Now press Play.`;
   if (generating)
     return tick < rnn
       ? "Each word has to be written before the next can be read. Who is done first now?"

@@ -147,10 +147,20 @@ function drawRow({ tile, top, come, added, scores, most }, width, { step, last, 
         text: shrunk ? `old sum × e^{${written(before.top)} − ${written(now.top)}} = ${shortly(factor)}` : "sum so far",
       },
     ],
+    [
+      "tracks",
+      "path",
+      {
+        class: "track",
+        d: known
+          .slice(first)
+          .map((_, j) => `M${at(first + j + 0.5)} ${FLOOR + 8}V${BOTTOM - 8}`)
+          .join(""),
+      },
+    ],
     ...known.slice(first).flatMap((score, j) => {
       const [x, y, whole] = [at(first + j + 0.5), down(score), real[first + j]];
       return [
-        [`track${j}`, "path", { class: "track", d: `M${x} ${FLOOR + 8}V${BOTTOM - 8}` }],
         [
           `knob${j}`,
           "circle",
