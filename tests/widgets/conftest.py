@@ -13,7 +13,7 @@ from tests.book.browser import Visit, settle, watch
 from ttutor.widgets import Explorer, base, static
 
 # A training in the playground takes some seconds at least, and tells often how it stands, for those who watch it.
-PACE = {"[SECONDS,SLOW_SECONDS]=[4,": "[SECONDS,SLOW_SECONDS]=[0.1,", "slice: 24": "slice: 500"}
+PACE = {"[SECONDS,SLOW_SECONDS]=[4,": "[SECONDS,SLOW_SECONDS]=[0.1,", "slice:24": "slice:500"}
 MOUNTS_A_PAGE = 30  # figures that were replaced go on listening to the page's colours
 # The page's own script, run again, mounts what stands in the page now; the figures are ready when it is done.
 MOUNT = """

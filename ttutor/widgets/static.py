@@ -31,8 +31,9 @@ _IDLE = re.compile(
     r"(?<=\{) | (?=\})|,(?=\n?[}\])])|;(?=\n?\})"
 )
 """Blanks, commas and semicolons without which code and styles are the same, where no text of ours has them."""
-_PLAIN = re.compile(r"^[^\"'`/\n]+$", re.MULTILINE)
-"""Lines without any text, in which a comma and an equals sign need no blank."""
+_PLAIN = re.compile(r"^[^'`/\\\n]+(?:`[^'`/\\\n]*`[^'`/\\\n]*)?$", re.MULTILINE)
+"""Lines whose only texts stand in quotes, at most one of them in backticks: see `_tight`."""
+_TEXT = re.compile(r"(\"[^\"]*\"|`[^`]*`)")
 _STYLES = re.compile(r"css`[^`]*`")
 _LOOSE = re.compile(r"(?<=[:,]) | (?=\{)")
 """Blanks in a style sheet that separate nothing."""
@@ -121,9 +122,20 @@ def _part(name: str) -> str:
 
 
 def _packed(source: str) -> str:
-    source = _PLAIN.sub(lambda line: line[0].replace(", ", ",").replace(" = ", "="), source)
+    source = _PLAIN.sub(lambda line: _tight(line[0]), source)
     source = _IDLE.sub(r"\1\2\3\4", _UNMISSED.sub(r"\1", source))
     return _STYLES.sub(lambda style: _LOOSE.sub("", style[0]), source)
+
+
+def _tight(line: str) -> str:
+    """A line without the blanks that nothing needs outside its texts.
+
+    >>> _tight('const a = { text: "b, c: d", e: `f: ${g}`, h: 2 };')
+    'const a={ text:"b, c: d",e:`f: ${g}`,h:2 };'
+    """
+    pieces = _TEXT.split(line)
+    pieces[::2] = [code.replace(", ", ",").replace(": ", ":").replace(" = ", "=") for code in pieces[::2]]
+    return "".join(pieces)
 
 
 def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:
