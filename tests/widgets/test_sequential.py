@@ -157,3 +157,15 @@ def test_a_sentence_that_is_read_is_seen_whole_and_one_that_is_written_up_to_its
     for token in range(7):
         lines = page.locator(f'[data-key="needs1-0-{token}"]').get_attribute("d").count("M")
         assert lines == (token + 1 + (token > 0) if generating else 7)  # and one from the word written before
+
+
+@in_browser
+def test_nobody_is_said_to_hear_best_where_all_hear_equally_well(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_label("Who hears whom").check()
+    assert "does a far word hear “the” well?" in page.locator(".tt-invite").text_content()
+    for name in ("attention", "recurrent"):
+        page.get_by_label(name).check()
+        assert "7 words hear “the” equally well, and nobody hears it better." in whole_text(page)
+    page.locator('[data-key="pick6"]').click()
+    assert "“mat”, next to it, hears “the” best. Dashed words never hear it." in whole_text(page)

@@ -225,6 +225,8 @@ function describeHeard({ tokens, sizes, at, shown, isChain }) {
   if (isChain && after.every((size, i) => !i || size < after[i - 1]))
     return `Each word passes ${who} on to the next, so it fades.${deaf}`;
   const apart = Math.abs(best - at);
+  const equal = heard.filter((size) => size === heard[best]).length;
+  if (equal > 1) return `${equal} words hear ${who} equally well, and nobody hears it better.${deaf}`;
   return `“${tokens[best]}”, ${apart > 1 ? `${apart} words away` : "next to it"}, hears ${who} best${
     apart > 1 && !isChain && !/convolution|layers/.test(shown) ? ": nobody has to pass it on" : ""
   }.${deaf}`;
