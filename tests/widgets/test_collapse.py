@@ -87,16 +87,43 @@ def test_the_dots_are_where_python_has_them_at_every_depth_of_every_stack(show: 
     assert "all words are one vector, because" in page.locator(".tt-found").inner_text()
 
 
+def overlap(one: dict, other: dict) -> float:
+    """How deep two boxes lie in one another, in pixels."""
+    sides = (("x", "width"), ("y", "height"))
+    ends = [min(one[at] + one[size], other[at] + other[size]) - max(one[at], other[at]) for at, size in sides]
+    return min(ends)
+
+
 @in_browser
 @pytest.mark.parametrize("width", [360, 900])
-def test_no_two_names_lie_on_one_another_where_the_dots_are_one(show: Show, width: int) -> None:
-    page = show(CollapseExplorer(depth=N_LAYERS), width=width)
-    boxes = [name.bounding_box() for name in page.locator("[data-key^=name]").all()]
-    tops = sorted(box["y"] for box in boxes)
-    assert min(np.diff(tops)) > 12
-    room = page.locator('[data-key="room"]').bounding_box()
-    assert room["y"] - 4 <= tops[0]
-    assert tops[-1] + 16 <= room["y"] + room["height"] + 12
+@pytest.mark.parametrize(("skips", "networks"), MODES)
+def test_no_two_names_lie_on_one_another_and_none_leaves_the_plane(
+    show: Show, width: int, skips: bool, networks: bool
+) -> None:
+    for depth in (0, 1, 2, N_LAYERS):
+        page = show(CollapseExplorer(depth=depth, skips=skips, networks=networks), width=width)
+        room = page.locator('[data-key="room"]').bounding_box()
+        names = [name.bounding_box() for name in page.locator("text[data-key^=name]").all()]
+        for i, name in enumerate(names):
+            assert all(overlap(name, other) < 7 for other in names[:i]), depth  # the box of a line is higher than it
+            assert overlap(name, room) > min(name["height"], name["width"]) - 4, depth
+        curves = [name.bounding_box() for name in page.locator("[data-key^=called]").all()]
+        assert len(curves) == (4 if depth else 0), "the curves are named as far as the reader has gone"
+        assert all(overlap(one, other) < 7 for i, one in enumerate(curves) for other in curves[:i])
+
+
+@in_browser
+def test_each_word_leaves_the_way_it_came_and_goes_it_back(show: Show) -> None:
+    page = show(specimen())
+    ways = "all => all.map((e) => new Set(e.getAttribute('d').slice(1).split('L')).size)"
+    for depth, key in enumerate(["Home", "ArrowRight", "ArrowRight", "ArrowRight"]):
+        slide(page, "Layers", key)
+        assert page.locator("[data-key^=trail]").evaluate_all(ways) == [depth + 1] * len(specimen().tokens)
+    ends = "e => e.getAttribute('d').split('L').at(-1).split(' ').map(Number)"
+    dot = page.locator('[data-key="dot0"]').evaluate("e => ['cx', 'cy'].map((name) => +e.getAttribute(name))")
+    assert page.locator('[data-key="trail0"]').evaluate(ends) == pytest.approx(dot, abs=0.1)
+    slide(page, "Layers", "ArrowLeft")
+    assert page.locator("[data-key^=trail]").evaluate_all(ways) == [3] * len(specimen().tokens)
 
 
 def test_every_run_is_stored() -> None:

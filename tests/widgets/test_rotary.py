@@ -90,7 +90,7 @@ def ends(page: Page, part: str) -> np.ndarray:
 def test_the_wedge_leaves_rings_of_its_own_angle_where_it_was(show: Show) -> None:
     made = specimen()
     page = show(made)
-    rings = page.locator(".trail")
+    rings = page.locator(".ring")
     assert rings.count() == 0
     own = np.array([np.arctan2(*made.key[::-1]), np.arctan2(*made.query[::-1])])
     passed = []
@@ -98,8 +98,8 @@ def test_the_wedge_leaves_rings_of_its_own_angle_where_it_was(show: Show) -> Non
         passed = [p for p in [made.query_position, *passed] if p != place]
         made.query_position = place  # only noted: the page has no kernel
         slide(page, "Move both", "ArrowRight" if place > passed[0] else "ArrowLeft")
-        assert rings.evaluate_all("all => all.map((one) => one.dataset.key)") == [f"trail{p}" for p in passed]
-        for part, at in [("wedge", place), *((f"trail{p}", p) for p in passed)]:
+        assert rings.evaluate_all("all => all.map((one) => one.dataset.key)") == [f"ring{p}" for p in passed]
+        for part, at in [("wedge", place), *((f"ring{p}", p) for p in passed)]:
             np.testing.assert_allclose(np.exp(1j * ends(page, part)), np.exp(1j * (own + [at - 3, at])), atol=0.01)
     page.locator('[data-key="key_position"]').press("ArrowLeft")  # another angle has no rings yet
     assert rings.count() == 0

@@ -63,7 +63,11 @@ def test_ticks_on_screen_are_measured(show: Show, n_tokens: int, n_layers: int, 
 
 
 def counts(page: Page) -> list[str]:
-    return page.locator('text[data-key^="name"]').all_text_contents()
+    return page.locator('text[data-key^="count"]').all_text_contents()
+
+
+def length(page: Page, key: str) -> float:
+    return float(page.locator(f'[data-key="{key}"]').get_attribute("d").split("h")[1])
 
 
 @in_browser
@@ -73,20 +77,75 @@ def test_one_token_a_step_against_all_tokens_at_once(show: Show) -> None:
         slide(page, "Step", "ArrowRight")
         assert (cells(page, 0, "fill-opacity") > 0).sum() == tick
         assert (cells(page, 1, "fill-opacity") > 0).all()
-    assert counts(page) == ["RNN", "reading 7 ✓", "writing ?", "Transformer", "reading 1 ✓", "writing ?"]
+        assert length(page, "made0") / length(page, "time0") == pytest.approx(tick / 9, abs=1e-3)
+        assert length(page, "made1") / length(page, "time1") == pytest.approx(1 / 9, abs=1e-3)
+    assert counts(page) == ["7 ✓", "1 ✓"]
     page.get_by_label("Writing").check()
+    assert counts(page) == ["0", "0"]
     slide(page, "Step", "End")
-    assert counts(page) == ["RNN", "reading 7 ✓", "writing 7 ✓", "Transformer", "reading 1 ✓", "writing 7 ✓"]
+    assert counts(page) == ["7 ✓", "7 ✓"]
+    assert length(page, "made0") == length(page, "made1")
     assert "Both need 7 steps" in whole_text(page)
+    assert "To read, it needs 1." in whole_text(page)
+
+
+def guess(page: Page, lane: str, *keys: str) -> None:
+    slide(page, f"guess for the {lane}", *keys)
 
 
 @in_browser
-def test_it_opens_with_one_step_there_and_back(show: Show) -> None:
+def test_a_guess_stands_on_the_bar_and_is_told_beside_the_truth(show: Show) -> None:
+    page = show(specimen())
+    marks = page.locator('text[data-key^="guessed"]')
+    assert marks.all_text_contents() == ["?", "?"]
+    guess(page, "RNN", "Home", "ArrowRight", "ArrowRight")
+    assert "Your guesses: 3 and ?. Now press Play." in whole_text(page)
+    guess(page, "Transformer", "ArrowLeft", "End")
+    assert marks.all_text_contents() == ["3", "18"]
+    assert "Your guesses: 3 and 18. Now press Play." in whole_text(page)
+    at = float(page.locator('[data-key="guess0"]').get_attribute("cx"))
+    start = float(page.locator('[data-key="time0"]').get_attribute("d")[1:].split()[0])
+    assert at == pytest.approx(start + length(page, "time0") * 3 / 18, abs=0.1)
+    slide(page, "Step", "End")
+    assert "The RNN needs 9 steps, because each word waits for the one before." in whole_text(page)
+    assert "Your guesses: 3 and 18." in whole_text(page)
+    page.get_by_label("Writing").check()
+    assert marks.all_text_contents() == ["?", "?"], "another race, another guess"
+
+
+@in_browser
+def test_the_mark_follows_the_pointer_in_whole_steps(show: Show) -> None:
+    page = show(specimen(), width=360)
+    box, bar = (page.locator(f'[data-key="{key}"]').bounding_box() for key in ("guess1", "time1"))
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, y)
+    page.mouse.down()
+    page.mouse.move(bar["x"] + bar["width"] * 6.3 / 18, y, steps=4)
+    page.mouse.up()
+    assert page.locator('text[data-key="guessed1"]').text_content() == "6"
+
+
+def test_a_guess_that_the_bar_has_no_room_for_is_refused() -> None:
+    made = specimen()
+    with pytest.raises(ValueError, match="a guess has to be from 0 to 18, not 19; the bars have no room for more"):
+        made.guesses = [19, 1]
+    with pytest.raises(ValueError, match="guesses holds 1 numbers, expected 2"):
+        made.guesses = [1]
+
+
+@pytest.mark.parametrize(("n_tokens", "n_layers"), [(2, 1), (2, 6), (64, 1), (13, 2)])
+def test_a_bar_has_room_for_more_than_either_needs(n_tokens: int, n_layers: int) -> None:
+    made = SequentialExplorer(["word"], n_tokens=n_tokens, n_layers=n_layers)
+    for generating in (False, True):
+        most = max(lane.n_ticks for lane in made.measured(generating).values())
+        made.guesses = [most + 1, most]
+
+
+@in_browser
+def test_it_opens_with_both_marks_there_and_back(show: Show) -> None:
     page = show(SequentialExplorer(SENTENCE, n_layers=1, tick=1), motion=True)
-    for step in (0, 1):
-        expect(page.locator("text", has_text=f"reading {step}").first).to_be_visible(timeout=30_000)
-    page.wait_for_timeout(1500)
-    expect(page.locator("text", has_text="reading 1").first).to_be_visible()
+    for mark in ("3", "?"):
+        expect(page.locator('text[data-key="guessed0"]')).to_have_text(mark, timeout=30_000)
 
 
 @in_browser
@@ -98,3 +157,15 @@ def test_a_sentence_that_is_read_is_seen_whole_and_one_that_is_written_up_to_its
     for token in range(7):
         lines = page.locator(f'[data-key="needs1-0-{token}"]').get_attribute("d").count("M")
         assert lines == (token + 1 + (token > 0) if generating else 7)  # and one from the word written before
+
+
+@in_browser
+def test_nobody_is_said_to_hear_best_where_all_hear_equally_well(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_label("Who hears whom").check()
+    assert "does a far word hear “the” well?" in page.locator(".tt-invite").text_content()
+    for name in ("attention", "recurrent"):
+        page.get_by_label(name).check()
+        assert "7 words hear “the” equally well, and nobody hears it better." in whole_text(page)
+    page.locator('[data-key="pick6"]').click()
+    assert "“mat”, next to it, hears “the” best. Dashed words never hear it." in whole_text(page)

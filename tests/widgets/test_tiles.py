@@ -37,6 +37,11 @@ def test_bad_settings_are_refused_with_a_reason() -> None:
         TilesExplorer(step=10)
     with pytest.raises(ValueError, match=r"scores has shape \(3,\), expected \(keys,\)"):
         TilesExplorer([1, 2, 3])
+    made = TilesExplorer()
+    with pytest.raises(ValueError, match="there were 16 scores, and now 4; make a new TilesExplorer"):
+        made.scores = [1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"scores\[0\] is nan; every entry has to be a finite number"):
+        made.scores = [np.nan] * 16
 
 
 def width(page: Page, key: str) -> float:
@@ -47,14 +52,14 @@ def width(page: Page, key: str) -> float:
 def test_the_sum_on_screen_is_pythons_and_only_one_tile_exists(show: Show) -> None:
     page = show(TilesExplorer(step=0))
     held = page.locator('[data-key="held"]')
-    assert held.text_content() == "held: 0 of 16 numbers"
+    assert held.text_content() == "held: 0 of 16"
     for step in range(1, N_STEPS + 1):
         slide(page, "Tile", "ArrowRight")
         assert numbers(page, "rect") == pytest.approx([TilesExplorer(step=step).running()[1]])
         assert page.locator("[data-key^=bar].power").count() == 4
         assert page.locator("[data-key^=bar].gone").count() == 4 * (step - 1)
         assert page.locator("[data-key^=score]").count() == 4
-        assert held.text_content() == "held: 4 + 2 of 16 numbers"
+        assert held.text_content() == "held: 4 + 2 of 16"
 
 
 @in_browser
@@ -67,7 +72,8 @@ def test_when_a_larger_score_comes_every_old_bar_and_the_old_sum_shrink_by_one_f
     after = bars.evaluate_all(heights)[:4]
     np.testing.assert_allclose(np.divide(after, before), np.exp(3 - 4), rtol=2e-3)
     assert width(page, "sum") / whole == pytest.approx(np.exp(3 - 4), rel=2e-3)
-    assert page.locator('[data-key="one"]').text_content() == "all old bars × 0.37"
+    assert page.locator('[data-key="one"]').text_content() == "old bars × 0.37"
+    assert page.locator('[data-key="kept"]').text_content() == "old sum × e3 − 4 = 0.37"
     assert "1 more is subtracted" in page.locator(".tt-found").inner_text()
     slide(page, "Tile", "ArrowRight")
     assert "No larger number came" in page.locator(".tt-found").inner_text()
@@ -102,3 +108,65 @@ def test_the_mark_is_the_whole_row_in_the_unit_of_the_bars_so_that_no_part_passe
             assert (reached - start) / (whole - start) == pytest.approx(share, abs=0.02)
         slide(page, "Tile", "ArrowRight")
     assert reached == pytest.approx(whole, abs=1.5)
+
+
+def set_score(page: Page, place: int, *keys: str) -> None:
+    for key in keys:
+        page.get_by_label(f"score {place + 1}", exact=True).press(key)
+
+
+@in_browser
+def test_a_score_that_is_set_changes_factor_and_sum_as_python_has_them(show: Show) -> None:
+    page = show(TilesExplorer(step=2))
+    made = TilesExplorer(step=2)
+    for place, keys, score in ((4, ["ArrowUp", "ArrowUp"], 6), (5, ["Home"], 0), (4, ["ArrowDown"], 5)):
+        set_score(page, place, *keys)
+        made.scores = [*made.scores[:place], score, *made.scores[place + 1 :]]
+        assert page.locator(f'[data-key="knob{place - 4}"]').get_attribute("aria-valuenow") == str(score)
+        assert numbers(page, "rect") == pytest.approx([made.running()[1]])
+        factor = np.exp(made.running(1)[0] - made.running(2)[0])
+        written = f"{factor:.3f}" if factor < 0.1 else f"{factor:.2f}"
+        kept = page.locator('[data-key="kept"]').text_content()
+        assert kept == f"old sum × e3 − {made.running()[0]:g} = {written}"
+    set_score(page, 4, "End", "ArrowUp")
+    assert page.locator('[data-key="score0"]').text_content() == "6", "there is no higher score"
+
+
+@in_browser
+@pytest.mark.parametrize("key", ["Home", "End"])
+def test_the_sum_ends_on_its_mark_whatever_the_scores(show: Show, key: str) -> None:
+    page = show(TilesExplorer(step=0))
+    for step in range(1, N_STEPS + 1):
+        slide(page, "Tile", "ArrowRight")
+        for place in range(4 * step - 4, 4 * step - (step % 2)):
+            set_score(page, place, key)
+        ends = [page.locator(f'[data-key="part{place}"]').bounding_box() for place in range(4)]
+        mark, picture = (page.locator(one).bounding_box() for one in ('[data-key="mark"]', ".tt-picture > svg"))
+        reached = max(box["x"] + box["width"] for box in ends)
+        assert reached <= mark["x"] + mark["width"] / 2 + 1.5
+        if "l" not in page.locator('[data-key="mark"]').get_attribute("d"):  # an arrow: beyond the edge
+            assert mark["x"] + mark["width"] <= picture["x"] + picture["width"] + 3
+    assert reached == pytest.approx(mark["x"] + mark["width"] / 2, abs=1.5)
+    assert "It ends on its mark" in page.locator(".tt-found").inner_text()
+
+
+@in_browser
+def test_a_score_follows_the_pointer_to_whole_numbers_and_fingers_have_room(show: Show) -> None:
+    page = show(TilesExplorer(), width=360)
+    knobs = [page.locator(f'[data-key="knob{place}"]').bounding_box() for place in range(4)]
+    middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in knobs]
+    assert min(np.diff([x for x, _ in middles])) >= 32
+    x, y = middles[1]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y - 200, steps=5)  # beyond the tile
+    page.mouse.up()
+    assert page.locator('[data-key="score1"]').text_content() == "6"
+    assert page.locator('[data-key="one"]').text_content() == "the largest so far, 6, counts 1"
+
+
+@in_browser
+def test_it_opens_with_one_score_there_and_back(show: Show) -> None:
+    page = show(TilesExplorer(), motion=True)
+    for score in ("5", "2"):
+        expect(page.locator('[data-key="score3"]')).to_have_text(score, timeout=30_000)

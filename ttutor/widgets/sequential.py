@@ -185,6 +185,7 @@ class SequentialExplorer(Explorer):
     n_layers = t.Int(2, min=1, max=6, read_only=True).tag(sync=True)
     generating = t.Bool(False).tag(sync=True)
     tick = t.Int(0, min=0).tag(sync=True)
+    guesses = t.List(t.Int(), [0, 0], help="how many steps the reader thinks each needs; 0: no guess").tag(sync=True)
     hearing = t.Bool(False).tag(sync=True)
     names = t.List(t.Unicode(), read_only=True).tag(sync=True)
     maps = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
@@ -319,6 +320,13 @@ class SequentialExplorer(Explorer):
         if proposal["value"] not in (self.names or [""]):
             raise ValueError(f"no map is called {proposal['value']!r}; there are {', '.join(self.names) or 'none'}")
         return proposal["value"]
+
+    @t.validate("guesses")
+    def _check_guesses(self, proposal: dict) -> list[int]:
+        guesses, most = proposal["value"], self.n_layers * len(self.tokens) + 2
+        if len(guesses) != 2:
+            raise ValueError(f"guesses holds {len(guesses)} numbers, expected 2: of the RNN and of the Transformer")
+        return [within("a guess", guess, 0, most, "the bars have no room for more") for guess in guesses]
 
     @t.validate("hearing")
     def _check_hearing(self, proposal: dict) -> bool:

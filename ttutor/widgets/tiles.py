@@ -12,7 +12,7 @@ SCORES = (2, 3, 1, 2, 4, 2, 3, 1, 3, 4, 2, 0, 1, 5, 3, 4)
 
 
 class TilesExplorer(Explorer):
-    """Attention in tiles, as FlashAttention computes it: drag the tile, and watch a row's running maximum and sum.
+    """Attention in tiles, as FlashAttention computes it: set the scores, move the tile, and see the sum come out.
 
     A row's softmax needs the sum of all its powers. The tile sees four keys at a time; when a larger score comes, what
     was summed before is multiplied by e to (old maximum − new maximum), and nothing else has to be kept.
@@ -34,14 +34,14 @@ class TilesExplorer(Explorer):
     _module = "tiles"
     _title = "The moving tile"
 
-    scores = t.List(t.Float(), read_only=True).tag(sync=True)
+    scores = t.List(t.Float(), help="as many as there were at first").tag(sync=True)
     step = t.Int(0).tag(sync=True)
 
     def __init__(self, scores: Any = SCORES, *, step: int = 1) -> None:
         row = number_array("scores", scores)
         if row.ndim != 1 or not row.size or row.size % TILE:
             raise ValueError(f"scores has shape {row.shape}, expected (keys,), a multiple of {TILE}")
-        self.set_trait("scores", rounded_array("scores", row, row.shape, 2, axes="keys"))
+        self.scores = row.tolist()
         super().__init__(step=step)
 
     @property
@@ -71,6 +71,13 @@ class TilesExplorer(Explorer):
             "the sum so far is multiplied by e to the old maximum minus the new one."
         )
         return table_html(caption, ["", "largest score so far", "sum of powers so far"], rows)
+
+    @t.validate("scores")
+    def _check_scores(self, proposal: dict) -> list[float]:
+        row = number_array("scores", proposal["value"])
+        if self.scores and row.shape != (len(self.scores),):
+            raise ValueError(f"there were {len(self.scores)} scores, and now {row.size}; make a new TilesExplorer")
+        return rounded_array("scores", row, row.shape, 2, axes="keys")
 
     @t.validate("step")
     def _check_step(self, proposal: dict) -> int:

@@ -12,6 +12,7 @@ const CSS = css`
   .room {
     fill: color-mix(in srgb, currentColor 4%, transparent);
   }
+  .trail,
   .trace,
   .axis,
   .other,
@@ -19,9 +20,15 @@ const CSS = css`
     fill: none;
     stroke: currentColor;
   }
+  .trail {
+    stroke: var(--tt-memory);
+    stroke-opacity: 0.6;
+    stroke-width: 2;
+    stroke-linecap: round;
+    stroke-linejoin: round;
+  }
   .trace {
-    stroke: var(--tt-memory-line);
-    stroke-opacity: 0.45;
+    stroke-opacity: 0.3;
   }
   .axis {
     stroke-opacity: 0.3;
@@ -37,6 +44,17 @@ const CSS = css`
   .tt-picture text {
     font-size: 0.9375rem;
   }
+  .tt-picture .name {
+    paint-order: stroke;
+    stroke: var(--tt-page);
+    stroke-width: 3;
+  }
+  .tt-picture .small {
+    font-size: 0.8125rem;
+  }
+  .tt-picture .on {
+    font-weight: 600;
+  }
   @container (max-width: 27rem) {
     .tt-slider {
       flex-basis: 9rem;
@@ -45,46 +63,81 @@ const CSS = css`
 `;
 const RUNS = ["attention", "skips", "networks", "both"];
 const NARROW = 560;
+const [TALL, LOW] = [330, 214]; // heights of the plane: beside the curve, and above it
+const [LINE, DOT] = [18, 8];
 
-/** Names beside their dots, pushed apart where dots lie close together: `[x, y]` of each. */
-function namesOf(dots, low, high) {
-  const order = dots.map((_, i) => i).sort((a, b) => dots[a][1] - dots[b][1]);
-  const gap = Math.min(19, (high - low) / dots.length);
-  const down = [];
-  order.forEach((i, at) => {
-    down[i] = Math.max(dots[i][1], at ? down[order[at - 1]] + gap : low);
-  });
-  const over = Math.max(0, down[order.at(-1)] - high);
-  [...order].reverse().forEach((i, at, all) => {
-    down[i] = Math.min(down[i], at ? down[all[at - 1]] - gap : down[i] - over);
-  });
-  return down;
+const path = (points) => `M${points.map((point) => point.map((one) => one.toFixed(1)).join(" ")).join("L")}`;
+
+/** The pixels of a place in a plane of this size. */
+function pixels(side, height, [left, right, bottom, top]) {
+  const unit = (height - 46) / (top - bottom);
+  return ([x, y]) => [side / 2 + unit * (x - (left + right) / 2), height / 2 - unit * (y - (bottom + top) / 2)];
 }
 
-/** The words in their plane, each with its name at the edge. */
-function drawWords({ places }, { left, top, side, names }, { tokens, reach }) {
-  const middle = [left + side / 2, top + side / 2];
-  const unit = (side / 2 - 14) / reach;
-  const dots = places.map(([x, y]) => [middle[0] + unit * x, middle[1] - unit * y]);
-  const down = namesOf(dots, top + 12, top + side - 8);
+/**
+ * Where each name stands beside its dot, `[across, down]`: in the direction in which the word lay first, if that is
+ * free; else turned, and else further out.
+ */
+function namesOf(dots, homes, wide, high) {
+  const taken = dots.map(([x, y]) => [x, y, 2 * DOT, 2 * DOT]);
+  const free = ([x, y, width, height]) =>
+    y - LINE / 2 >= 2 &&
+    y + LINE / 2 <= high - 2 &&
+    taken.every(([left, top, w, h]) => 2 * Math.abs(x - left) >= width + w || 2 * Math.abs(y - top) >= height + h);
+  return dots.map(([x, y], i) => {
+    for (let ring = 0; ring < 12; ring += 1)
+      for (let turn = 0; turn < 16; turn += 1) {
+        const angle = homes[i] + (Math.ceil(turn / 2) * (turn % 2 ? 1 : -1) * Math.PI) / 8;
+        const across = Math.cos(angle) * (wide[i] / 2 + 11 + 14 * ring);
+        const down = Math.sin(angle) * (LINE + LINE * ring);
+        const box = [x + across, y + down, wide[i], LINE];
+        if (!free(box)) continue;
+        taken.push(box);
+        return [across, down];
+      }
+    return [0, 0];
+  });
+}
+
+/** The words in their plane, each with its name beside it and the way that it came. */
+function drawWords({ trails, names }, { side, height }, { tokens, box }) {
+  const at = pixels(side, height, box);
+  const dots = trails.map((trail) => at(trail.at(-1)));
   return [
-    ["room", "rect", { class: "room", x: left, y: top, width: side, height: side, rx: 10 }],
-    ...dots.map(([x, y], i) => [
-      `trace${i}`,
-      "path",
-      { class: "trace", d: `M${x.toFixed(1)} ${y.toFixed(1)}L${names - 4} ${down[i].toFixed(1)}` },
-    ]),
+    ["room", "rect", { class: "room", x: 0, y: 0, width: side, height, rx: 10 }],
+    ...trails.map((trail, i) => [`trail${i}`, "path", { class: "trail", d: path(trail.map(at)) }]),
+    ...dots.map(([x, y], i) => {
+      const [across, down] = names[i];
+      // A name that has room beside its dot needs no line.
+      return (
+        Math.abs(down) > LINE + 6 && [
+          `trace${i}`,
+          "path",
+          {
+            class: "trace",
+            d: path([
+              [x, y],
+              [x + across * 0.8, y + down * 0.8],
+            ]),
+          },
+        ]
+      );
+    }),
     ...dots.map(([x, y], i) => [
       `dot${i}`,
       "circle",
-      { class: "dot", cx: x, cy: y, r: 8, "data-value": Math.hypot(...places[i]).toFixed(9) },
+      { class: "dot", cx: x, cy: y, r: DOT, "data-value": Math.hypot(...trails[i].at(-1)).toFixed(9) },
     ]),
-    ...tokens.map((text, i) => [`name${i}`, "text", { x: names, y: down[i] + 5, text }]),
+    ...tokens.map((text, i) => [
+      `name${i}`,
+      "text",
+      { class: "name", x: dots[i][0] + names[i][0], y: dots[i][1] + names[i][1] + 5, "text-anchor": "middle", text },
+    ]),
   ];
 }
 
-/** The spread after each layer, of this stack and, dashed, of the other three. */
-function drawSpread({ depth, spread }, { left, right, top, floor }, { spreads, run }) {
+/** The spread after each layer, of this stack and, dashed, of the other three; each with its name at its end. */
+function drawSpread({ depth, ends }, { left, right, top, floor }, { spreads, run }) {
   const n = spreads[run].length - 1;
   const x = (at) => left + (at / n) * (right - left);
   const y = (value) => floor - value * (floor - top);
@@ -92,19 +145,36 @@ function drawSpread({ depth, spread }, { left, right, top, floor }, { spreads, r
   const line = (values) => {
     const low = Math.min(Math.floor(depth), n - 1);
     const end = values[low] + (depth - low) * (values[low + 1] - values[low]);
-    const points = [...values.slice(0, low + 1).map((value, at) => [at, value]), [depth, end]];
-    return `M${points.map(([at, value]) => `${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+    return path([...values.slice(0, low + 1).map((value, at) => [x(at), y(value)]), [x(depth), y(end)]]);
   };
+  // Names of curves that end close together stand on one another, the lowest first.
+  const down = [];
+  let last = floor + 15;
+  for (const i of RUNS.map((_, i) => i).sort((a, b) => ends[a] - ends[b]))
+    down[i] = last = Math.min(y(ends[i]), last - 15);
   return [
-    ["title", "text", { x: left, y: top - 12, text: "spread" }],
+    ["title", "text", { class: "small", x: left - 18, y: top - 12, text: "spread" }],
     ["axis", "path", { class: "axis", d: `M${left} ${top}V${floor}H${right}` }],
-    ["one", "text", { x: left - 6, y: top + 5, "text-anchor": "end", text: "1" }],
-    ["zero", "text", { x: left - 6, y: floor + 5, "text-anchor": "end", text: "0" }],
-    ["first", "text", { x: left, y: floor + 20, text: "no layer" }],
-    ["last", "text", { x: right, y: floor + 20, "text-anchor": "end", text: `${n} layers` }],
+    ["one", "text", { class: "small", x: left - 6, y: top + 5, "text-anchor": "end", text: "1" }],
+    ["zero", "text", { class: "small", x: left - 6, y: floor + 5, "text-anchor": "end", text: "0" }],
+    ["first", "text", { class: "small", x: left, y: floor + 20, text: "no layer" }],
+    ["last", "text", { class: "small", x: right, y: floor + 20, "text-anchor": "end", text: `${n} layers` }],
     ...RUNS.filter((one) => one !== run).map((one) => [one, "path", { class: "other", d: line(spreads[one]) }]),
     ["curve", "path", { class: "curve", d: line(spreads[run]) }],
-    ["here", "circle", { class: "dot", cx: x(depth), cy: y(spread), r: 7 }],
+    ["here", "circle", { class: "dot", cx: x(depth), cy: y(ends[RUNS.indexOf(run)]), r: 6 }],
+    ...RUNS.map(
+      (one, i) =>
+        depth > 0 && [
+          `called-${one}`,
+          "text",
+          {
+            class: one === run ? "small on" : "small",
+            x: x(depth) + 11,
+            y: down[i] + 4,
+            text: one === "attention" ? "neither" : one,
+          },
+        ],
+    ),
   ];
 }
 
@@ -114,11 +184,8 @@ function render({ model, el }) {
   const changes = ["depth", "skips", "networks"];
   const initial = Object.fromEntries(changes.map((name) => [name, get(name)]));
   const run = () => RUNS[Number(get("skips")) + 2 * Number(get("networks"))];
-  const reach = Math.max(
-    ...Object.values(get("places"))
-      .flat(2)
-      .map((place) => Math.hypot(...place)),
-  );
+  const [tokens, all] = [get("tokens"), Object.values(get("places")).flat(2)];
+  const box = [0, 1].flatMap((axis) => [Math.min, Math.max].map((end) => end(...all.map((place) => place[axis]))));
   const n = get("spreads").both.length - 1;
   const card = openCard(el, {
     label: "All words become equal",
@@ -129,16 +196,15 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "Each word as a dot, and the words’ spread after each layer",
-    height: (width) => (width < NARROW ? 326 : 330),
-    draw: (numbers, width) => {
+    height: (width) => (width < NARROW ? LOW + 136 : TALL),
+    draw: ({ names, ...numbers }, width) => {
       const narrow = width < NARROW;
-      const side = narrow ? Math.min(width - 92, 190) : 322;
-      const words = { left: 0, top: 4, side, names: side + 14 };
+      const words = narrow ? { side: width, height: LOW } : { side: Math.min(width - 290, 480), height: TALL };
       const curve = narrow
-        ? { left: 18, right: width - 4, top: side + 40, floor: 300 }
-        : { left: side + 130, right: width - 4, top: 34, floor: 300 };
+        ? { left: 18, right: width - 72, top: LOW + 34, floor: LOW + 112 }
+        : { left: words.side + 44, right: width - 76, top: 34, floor: TALL - 26 };
       return [
-        ...drawWords(numbers, words, { tokens: get("tokens"), reach }),
+        ...drawWords({ ...numbers, names: names[+narrow] }, words, { tokens, box }),
         ...drawSpread(numbers, curve, { spreads: get("spreads"), run: run() }),
       ];
     },
@@ -160,14 +226,22 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(depth.node, skips.node, networks.node);
   card.caption.textContent =
-    "Dots: the words of a sentence in fresh layers, untrained, in the plane where they differ most. Dashed: the other three stacks.";
+    "A sentence’s words in untrained layers, in the plane where they differ most. Pale: the way each came.";
+  const homes = get("places").both[0].map(([x, y]) => Math.atan2(-y, x));
+  const wide = tokens.map((token) => 9 * token.length + 6);
   const draw = () => {
     const [at, name] = [get("depth"), run()];
     depth.set(at);
     skips.set(get("skips"));
     networks.set(get("networks"));
-    picture.show({ depth: at, spread: get("spreads")[name][at], places: get("places")[name][at] });
-    card.find(findingOf(at, get("spreads")[name], get("skips"), get("networks")));
+    const [stack, spreads] = [get("places")[name], get("spreads")];
+    picture.show({
+      depth: at,
+      ends: RUNS.map((one) => spreads[one][at]),
+      trails: tokens.map((_, i) => stack.map((_, depth) => stack[Math.min(depth, at)][i])),
+      names: [TALL, LOW].map((height) => namesOf(stack[at].map(pixels(0, height, box)), homes, wide, height)),
+    });
+    card.find(findingOf(at, spreads[name], get("skips"), get("networks")));
   };
   const stops = [
     onTraits(model, changes, draw),

@@ -31,7 +31,7 @@ const CSS = css`
   .wedge {
     fill: color-mix(in srgb, var(--tt-weights) 45%, transparent);
   }
-  .trail {
+  .ring {
     fill: none;
     stroke: var(--tt-weights-line);
     stroke-width: 5;
@@ -163,9 +163,9 @@ function render({ model, el }) {
       word("query_position", top + 22, slot, "query"),
       ["circle", "circle", { class: "faint", cx: x, cy: y, r: radius }],
       ...passed.map((at, i) => [
-        `trail${at}`,
+        `ring${at}`,
         "path",
-        { class: "trail", opacity: 0.8 - 0.2 * i, d: `M${bend(0.6 + 0.11 * i, (at - places[0]) * turn)}` },
+        { class: "ring", opacity: 0.8 - 0.2 * i, d: `M${bend(0.6 + 0.11 * i, (at - places[0]) * turn)}` },
       ]),
       ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${bend(0.5)}Z` }],
       ["key", "path", { class: "key-arrow", d: arrow(x, y, ...tip(key), 12) }],

@@ -1,5 +1,5 @@
 // An RNN and a Transformer work on one sentence, one dependent step at a time: a cell lights up as
-// soon as all that it needs is done. And who hears whom in any network: a word of the sentence speaks;
+// soon as all that it needs is done; each one's bar counts its steps, up to the reader's guess or past it. And who hears whom in any network: a word of the sentence speaks;
 // arcs and discs show who hears it, and how far each moves.
 import { choice, select, slider } from "./controls.js";
 import { css, moveOnce, onTraits, openCard, setTraits, shareWord } from "./core.js";
@@ -42,6 +42,31 @@ const CSS = css`
   .place {
     fill: transparent;
   }
+  .time,
+  .made {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.12;
+    stroke-width: 12;
+  }
+  .made {
+    stroke-opacity: 0.6;
+  }
+  .guess {
+    fill: var(--tt-page);
+    stroke: currentColor;
+    stroke-width: 2;
+  }
+  .tt-picture .guessed {
+    font-size: 0.75rem;
+    font-weight: 600;
+    pointer-events: none;
+  }
+  @container (max-width: 27rem) {
+    .tt-finding {
+      min-height: 5.8em;
+    }
+  }
   .tt-picture text {
     font-size: 0.9375rem;
   }
@@ -53,7 +78,8 @@ const CSS = css`
   }
 `;
 const LANES = ["RNN", "Transformer"];
-const [ROW, FLOOR] = [62, 48]; // of a lane: a layer's height, and its words
+const [ROW, TOP, FLOOR] = [62, 52, 72]; // of a lane: a layer's height, where the highest stands, and its words
+const LEFT = 168; // where the bars begin
 
 /** The step in which a cell can run, counted from 1, and the last step of each lane. */
 const dueAt = (rnn, layer, token, { generating, n_layers }) =>
@@ -61,29 +87,60 @@ const dueAt = (rnn, layer, token, { generating, n_layers }) =>
 const endsOf = ({ generating, n_layers, tokens }) =>
   [true, false].map((rnn) => dueAt(rnn, n_layers - 1, tokens.length - 1, { generating, n_layers }));
 
+/** How many steps a bar has room for: more than either needs. */
+const roomOf = ({ n_layers, tokens }) => n_layers * tokens.length + 2;
+
 /** One of the two, from its name down to its words; `tick` may stand between two steps. */
-function lane(rnn, top, state, tick, width) {
+function lane(rnn, top, state, { tick, guesses }, width) {
   const { tokens, n_layers, generating } = state;
   const slot = width / tokens.length;
   const size = Math.min(slot * 0.7, 34);
   const number = rnn ? 0 : 1;
-  // Steps that were made; in the mode that is not shown, none or all.
-  const count = (mode) => {
-    const end = endsOf({ ...state, generating: mode })[number];
-    const made = mode === generating ? Math.min(Math.round(tick), end) : generating ? end : "?";
-    return `${made}${made === end ? " ✓" : ""}`;
-  };
+  const end = endsOf(state)[number];
+  const made = Math.min(Math.round(tick), end);
+  const room = roomOf(state);
+  const unit = (width - 12 - LEFT) / room;
+  const at = LEFT + unit * guesses[number];
+  const guess = state.guesses[number];
+  const bar = (kind, steps) => [
+    `${kind}${number}`,
+    "path",
+    { class: kind, d: `M${LEFT} ${top + 14}h${unit * steps}`, "stroke-dasharray": `${unit - 1.5} 1.5` },
+  ];
   const x = (token) => (token + 0.5) * slot;
-  const y = (layer) => top + 34 + ROW * (n_layers - 1 - layer);
-  const base = y(0) + 46;
+  const y = (layer) => top + TOP + ROW * (n_layers - 1 - layer);
+  const base = y(0) + 44;
   const lit = (due) => Math.min(Math.max(tick - due + 1, 0), 1);
   const upright = tokens.some((token) => 8 * token.length > slot);
   const every = Math.ceil(16 / slot);
   const parts = [
-    [LANES[number], true, 0],
-    [`reading ${count(false)}`, !generating, width - 190],
-    [`writing ${count(true)}`, generating, width - 90],
-  ].map(([text, on, x], i) => [`name${number}${i}`, "text", { class: on ? "name" : null, x, y: top + 8, text }]);
+    [`name${number}`, "text", { class: "name", x: 0, y: top + 19, text: LANES[number] }],
+    [
+      `count${number}`,
+      "text",
+      { x: LEFT - 12, y: top + 19, "text-anchor": "end", text: `${made}${made === end ? " ✓" : ""}` },
+    ],
+    bar("time", room),
+    bar("made", Math.min(tick, end)),
+    [
+      `guess${number}`,
+      "circle",
+      {
+        class: "guess pull",
+        cx: at,
+        cy: top + 14,
+        r: 12,
+        stride: unit,
+        pull: (to) => state.pull(number, Math.min(Math.max(Math.round((to - LEFT) / unit), 1), room)),
+        "aria-label": `guess for the ${LANES[number]}`,
+        "aria-valuenow": guess || room,
+        "aria-valuemin": 1,
+        "aria-valuemax": room,
+        "aria-valuetext": guess ? `${guess} steps` : "no guess yet",
+      },
+    ],
+    [`guessed${number}`, "text", { class: "guessed", x: at, y: top + 18, "text-anchor": "middle", text: guess || "?" }],
+  ];
   for (let layer = 0; layer < n_layers; layer += 1)
     for (let token = 0; token < tokens.length; token += 1) {
       const due = dueAt(rnn, layer, token, state);
@@ -168,6 +225,8 @@ function describeHeard({ tokens, sizes, at, shown, isChain }) {
   if (isChain && after.every((size, i) => !i || size < after[i - 1]))
     return `Each word passes ${who} on to the next, so it fades.${deaf}`;
   const apart = Math.abs(best - at);
+  const equal = heard.filter((size) => size === heard[best]).length;
+  if (equal > 1) return `${equal} words hear ${who} equally well, and nobody hears it better.${deaf}`;
   return `“${tokens[best]}”, ${apart > 1 ? `${apart} words away` : "next to it"}, hears ${who} best${
     apart > 1 && !isChain && !/convolution|layers/.test(shown) ? ": nobody has to pass it on" : ""
   }.${deaf}`;
@@ -241,7 +300,7 @@ function drawMap({ shares, from }, width, { tokens, sizes, at, isChain }, pick) 
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
-  const traits = ["generating", "tick", "hearing", "shown", "selected"];
+  const traits = ["generating", "tick", "guesses", "hearing", "shown", "selected"];
   const initial = Object.fromEntries(traits.map((name) => [name, get(name)]));
   const names = get("names");
   let [heard, pointed] = [null, null];
@@ -254,8 +313,12 @@ function render({ model, el }) {
     tokens: get("tokens"),
     n_layers: get("n_layers"),
     generating: get("generating"),
+    guesses: get("guesses"),
+    pull: (lane, guess) => {
+      if (guess !== get("guesses")[lane]) set({ guesses: get("guesses").with(lane, guess) });
+    },
   });
-  const height = ROW * get("n_layers") + 34 + FLOOR;
+  const height = ROW * (get("n_layers") - 1) + TOP + FLOOR;
   const picture = stage({
     label: "A sentence; above it cells that have run, or how far each word moves when one of them is nudged",
     height: (width) => {
@@ -263,10 +326,10 @@ function render({ model, el }) {
       const long = get("tokens").some((token) => 8 * token.length * get("tokens").length > width);
       return 2 * (height + (long ? 30 : 0));
     },
-    draw: ({ tick, ...hears }, width, tall) =>
+    draw: (numbers, width, tall) =>
       heard
-        ? drawMap(hears, width, heard, (selected) => set({ selected }))
-        : [...lane(true, 8, stateOf(), tick, width), ...lane(false, tall / 2 + 8, stateOf(), tick, width)],
+        ? drawMap(numbers, width, heard, (selected) => set({ selected }))
+        : [...lane(true, 0, stateOf(), numbers, width), ...lane(false, tall / 2, stateOf(), numbers, width)],
   });
   const step = slider({
     label: "Step",
@@ -280,7 +343,8 @@ function render({ model, el }) {
   const mode = choice({
     name: "What is computed",
     options: [[false, "Reading"], [true, "Writing"], ...(names.length ? [["hearing", "Who hears whom"]] : [])],
-    onChange: (mode) => set(mode === "hearing" ? { hearing: true } : { hearing: false, generating: mode, tick: 0 }),
+    onChange: (mode) =>
+      set(mode === "hearing" ? { hearing: true } : { hearing: false, generating: mode, tick: 0, guesses: [0, 0] }),
   });
   const isShort = names.join("").length < 48;
   const list = (isShort ? choice : select)({
@@ -317,7 +381,7 @@ function render({ model, el }) {
     else
       card.ask(
         "Who has to wait for whom?",
-        "Guess how many steps each needs, then drag. And if they write instead of read?",
+        "How many steps does each need? Drag each “?” to your guess, then press Play.",
       );
     step.node.hidden = !!heard;
     list.node.hidden = !heard;
@@ -327,15 +391,15 @@ function render({ model, el }) {
     const [rnn, transformer] = endsOf(state);
     step.input.max = rnn;
     step.set(get("tick"));
-    picture.show({ tick: get("tick") });
-    card.find(findingOf(get("tick"), rnn, transformer, state.generating));
+    picture.show({ tick: get("tick"), guesses: state.guesses.map((guess) => guess || roomOf(state)) });
+    card.find(findingOf(get("tick"), rnn, transformer, state));
   };
   const stops = [
     onTraits(model, traits, () => {
       pointed = null;
       draw();
     }),
-    initial.hearing ? () => {} : moveOnce(card, model, { tick: initial.tick ? initial.tick - 1 : 1 }),
+    initial.hearing ? () => {} : moveOnce(card, model, { guesses: [1, 1].map(() => Math.ceil(roomOf(stateOf()) / 3)) }),
     shareWord(
       model,
       "selected",
@@ -349,15 +413,17 @@ function render({ model, el }) {
   return () => stops.forEach((stop) => stop());
 }
 
-/** Who has to wait, as far as it has been seen. */
-function findingOf(tick, rnn, transformer, generating) {
+/** Who has to wait, as far as it has been seen; and what the reader guessed. */
+function findingOf(tick, rnn, transformer, { generating, guesses, n_layers }) {
+  const guessed = guesses.some(Boolean) ? ` Your guesses: ${guesses.map((guess) => guess || "?").join(" and ")}.` : "";
+  if (guessed && tick <= 1 && tick < transformer) return `${guessed} Now press Play.`;
   if (generating)
     return tick < rnn
       ? "Each word has to be written before the next can be read. Who is done first now?"
-      : `Both need ${rnn} steps: when it writes, the Transformer waits for each word, too.`;
+      : `Both need ${rnn} steps: when it writes, the Transformer waits for each word, too. To read, it needs ${n_layers}.${guessed}`;
   if (tick < transformer) return "A cell works as soon as all that it needs is there. Who waits for whom?";
   if (tick < rnn) return "The Transformer is done: no word waited for another. The RNN goes on.";
-  return `The RNN needs ${rnn} steps, because each word waits for the one before. The Transformer needs ${transformer}: no word waits.`;
+  return `The RNN needs ${rnn} steps, because each word waits for the one before. The Transformer needs ${transformer}: no word waits.${guessed}`;
 }
 
 export default { render };

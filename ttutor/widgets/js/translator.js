@@ -832,10 +832,9 @@ function render({ model, el, alone }) {
       !added.length && gone.length && `leaves out ${quoted(gone)}`,
       moved.length && `moves ${quoted(moved)}`,
     ]);
-    return told
-      .filter(Boolean)
-      .join(", ")
-      .replace(/, ([^,]*)$/, " and $1");
+    const words = told.filter(Boolean).join(", ");
+    const last = words.lastIndexOf(", ");
+    return last < 0 ? words : `${words.slice(0, last)} and ${words.slice(last + 2)}`;
   };
   const finding = () => {
     const [{ written: list, usual }, off] = [model.get("answer"), model.get("off")];
