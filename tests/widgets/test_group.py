@@ -132,3 +132,5 @@ def test_the_finding_counts_what_earns_the_reward_and_says_when_nothing_moves(sh
         found, n_paid = page.locator(".tt-found").inner_text(), int(sum(rewards))
         assert found.startswith(f"{n_paid} of 8 earn" if n_paid else "None earns")
         assert ("nothing moves" in found) == (n_paid in (0, 8))
+        before = sum(explorer.rewards[0][stop - 1]) if stop else 0
+        assert (f"Fewer than the {before:g} before" in found) == (0 < n_paid < before)

@@ -242,9 +242,9 @@ def _rungs(n_streams: int, layers: Sequence[int] | None) -> list[int]:
 
 
 def _without_blank(words: Any) -> Any:
-    """Words without the blank before them, in lists of any depth; a token of blanks alone shows them."""
+    """Words without the blank before them, in lists of any depth; a token of blanks alone shows them, none is ∅."""
     if isinstance(words, str):
-        return words.removeprefix(" ") if words.strip() else words.replace(" ", "▁")
+        return words.removeprefix(" ") if words.strip() else words.replace(" ", "▁") or "∅"
     return [_without_blank(one) for one in words]
 
 

@@ -80,7 +80,7 @@ SHARED_CSS.push(css`
       box-shadow: 0 0 0 0 #8889;
     }
     to {
-      box-shadow: 0 0 0 1rem #8880;
+      box-shadow: 0 0 0 0.7rem #8880;
     }
   }
   .tt-toggle {

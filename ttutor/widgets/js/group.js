@@ -107,7 +107,7 @@ function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
         ];
       }),
       at === stop && ["on", "rect", { class: "on", x: at * slot, y: HEAD - 2, width: slot, height: unit * size + 4, rx: 5 }],
-      [`step${at}`, "text", { class: "step", x: (at + 0.5) * slot, y: HEAD + unit * size + 18, text: steps[at] }],
+      [`step${at}`, "text", { class: "step", x: (at + 0.5) * slot, y: HEAD + unit * size + 18, text: at ? steps[at] : `step ${steps[0]}` }],
       [
         `pick${at}`,
         "rect",
@@ -156,26 +156,29 @@ function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
   });
   return [
     ["head", "text", { x: 0, y: 14, text: `${size} answers at each step` }],
-    ["head0", "text", { x: left, y: top - 12, text: narrow ? "" : "answer" }],
-    ["head1", "text", { x: paid, y: top - 12, text: "advantage" }],
-    ["head2", "text", { x: start, y: top - 12, text: narrow ? "" : "probability → after a step" }],
+    ["head0", "text", { x: left, y: top - 12, text: "answer" }],
+    ["head1", "text", { x: paid - (narrow ? 16 : 0), y: top - 12, text: "advantage" }],
+    ["head2", "text", { x: start, y: top - 12, text: narrow ? "probability →" : "probability → after a step" }],
     ...history,
     ...rows,
   ];
 }
 
 /** What this group teaches, and where a verifier pays for answers that list several numbers. */
-function findingOf({ answers, size }) {
+function findingOf({ answers, size }, earlier) {
   const sum = (some) => some.reduce((total, { count }) => total + count, 0);
-  const paidFor = answers.filter(({ reward }) => reward > 0);
+  const paidIn = ({ answers }) => answers.filter(({ reward }) => reward > 0);
+  const paidFor = paidIn({ answers });
   const [n, lists] = [sum(paidFor), sum(paidFor.filter(({ text }) => isList(text)))];
+  const earned = earlier && sum(paidIn(earlier));
   if (n === 0) return "None earns the reward. All advantages are zero: this group teaches nothing, and nothing moves.";
+  const fall = earned > n ? ` Fewer than the ${earned} before: other questions move the model, too.` : "";
   const paid = `${n} of ${size} earn${n > 1 ? "" : "s"} the reward`;
   const listed = lists ? ` ${lists} of them list${lists > 1 ? "" : "s"} two numbers, and this verifier pays for it.` : "";
   if (n === size) return `${paid}: none is better than the mean, and nothing moves.${listed}`;
   const { text, before, after } = paidFor[0];
   const way = after > before ? "more" : "less";
-  return `${paid}, and one step makes “${text}” ${way} probable: from ${percent(before)} to ${percent(after)}.${listed}`;
+  return `${paid}, and one step makes “${text}” ${way} probable: from ${percent(before)} to ${percent(after)}.${listed}${fall}`;
 }
 
 function render({ model, el }) {
@@ -227,7 +230,7 @@ function render({ model, el }) {
     verifier.set(get("verifier"));
     // At once: on the way there the labels of one step would stand beside the bars of another.
     picture.show({ before: found.answers.map(({ before }) => before), after: found.answers.map(({ after }) => after) }, 0);
-    card.find(findingOf(found));
+    card.find(findingOf(found, get("stop") ? group(get, get("stop") - 1) : null));
   };
   const stops = [
     onTraits(model, ["stop", "verifier"], draw),

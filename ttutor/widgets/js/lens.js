@@ -174,7 +174,9 @@ function render({ model, el }) {
   const gap = make("b", { class: "gap" }); // the sentence goes on with what stands here
   card.stage.append(words.node, picture.node);
   card.controls.append(climb.node);
-  card.caption.textContent = "Each layer’s result is read as if it were the last: which word would come next?";
+  card.caption.textContent =
+    "Each layer’s result is read as if it were the last: which word would come next?" +
+    (get("guesses").flat(2).includes("▁") ? " ▁: a blank alone." : "");
   card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
   const draw = () => {
     const [token, depth] = [get("token"), get("depth")];
@@ -212,7 +214,9 @@ function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   const what = kind < 0 ? `“${last}” leads` : `nearly all probability goes to ${groups[kind][0]}${why}`;
   // What the layers above will say is not told before the word has climbed there.
   if (depth < guesses.length - 1) return `${here} ${kind >= 0 && isSame(depth) ? `Now ${what}. ` : ""}Will it last?`;
-  return `${here} ${layers[first] ? `From ${count(layers[first])} on` : "From the start"} ${what}.`;
+  const isGap = first && layers[first] - layers[first - 1] > 1; // what lies between was not read
+  const since = layers[first] ? `${isGap ? "At every reading from" : "From"} ${count(layers[first])} on` : "From the start";
+  return `${here} ${since} ${what}.`;
 }
 
 const count = (layers) => `${layers} layer${layers > 1 ? "s" : ""}`;

@@ -234,7 +234,7 @@ function render({ model, el }) {
     label: "The text, cut into tokens",
     height: (width) => heightOf(steps, width),
     draw: ({ reached }, width) => [
-      ["key", "text", { x: 0, y: 11, text: "how often they stood together in the training text" }],
+      ["key", "text", { x: 0, y: 11, text: "how often they stand together in the training text as it is cut now" }],
       ...drawTokens(Math.min(reached, steps.length - 1), steps, width, tapped, press),
     ],
   });
@@ -276,7 +276,7 @@ function render({ model, el }) {
     const next = steps[at + 1]?.pair;
     if (tapped >= 0) {
       const [, two, times] = joints.find(([letter]) => letter === tapped);
-      const here = `${named(two)} ${times ? `stood together ${timesOf(times)}` : "never stood together"}`;
+      const here = `${named(two)} ${times ? `stood together ${timesOf(times)}` : "stand together nowhere in the training text as it is cut now"}`;
       if (!next) return `${here}. Learning ended at ${get("merges").length} merges.`;
       return times === most
         ? `${here}, as often as ${named(next)}: of equals the pair with the older tokens joins first.`
@@ -292,7 +292,7 @@ function render({ model, el }) {
       ? "No pair is left"
       : most
         ? `No pair left here stood together more than ${timesOf(most)}`
-        : "The pairs left here never stood together";
+        : "The pairs left here stand together nowhere in the training text";
     return `${tokens.length} tokens for ${[...get("text")].length} characters. ${rest}.`;
   };
   const stops = [

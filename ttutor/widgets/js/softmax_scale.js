@@ -234,7 +234,7 @@ function render({ model, el }) {
       raw.top - scaled.top < 0.1
         ? `Here the sides hardly differ: ${percent(raw.top)} and ${percent(scaled.top)}.`
         : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by √d, ` +
-            `${percent(scaled.top)}. There a mistake moves the shares less: left by ${percent(raw.left)} of what it could at most, right by ${percent(scaled.left)}, in the mean of 200 draws.`,
+            `${percent(scaled.top)}. In the mean of 200 draws a mistake moves the shares by ${percent(raw.left)} of what it could at most on the left, by ${percent(scaled.left)} on the right.`,
     );
   };
   const stops = [
