@@ -141,6 +141,8 @@ def test_numbers_of_every_published_model_are_pythons(show: Show) -> None:
         assert expected(made) == shown(page), name
         first = page.locator("tbody small").all_inner_texts()
         assert sorted(first) == sorted(one for rows in made._formulas().values() for one in rows.values())
+        is_masked = "a causal mask hides" in page.locator(".tt-found").inner_text()
+        assert is_masked == (name not in ("BERT-base", "ViT-B/16"))  # which look both ways
 
 
 @in_browser

@@ -227,6 +227,7 @@ def _facts(name: str, config: Family, bytes_of_number: int) -> dict[str, Any]:
         "form": _form(config),
         "word": "patch" if sizes["patch"] else "word",
         "longest": sizes["T"] if sizes["rows"] else 0,
+        "causal": not isinstance(config, BERTConfig | ViTConfig),
         "sizes": [[symbol, value] for symbol, value in sizes.items() if value and symbol != "T"],
         "growth": list(growth(config, bytes_of_number).values()),
     }

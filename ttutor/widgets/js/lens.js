@@ -50,6 +50,10 @@ const CSS = css`
   .answer {
     --part: 75%;
   }
+  .flow {
+    stroke: none;
+    fill-opacity: 0.4;
+  }
   .ahead {
     stroke-opacity: 0.2;
   }
@@ -72,7 +76,7 @@ const CSS = css`
   }
 `;
 const SURE = 0.8;
-const RUNG = 44;
+const [RUNG, HALF] = [44, 11]; // from rung to rung, and half of a bar
 
 /** The ladder, from the first layer below to the last above: at each rung the best guess, and what
  * groups of words have together, as a strip. */
@@ -81,8 +85,40 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
   const y = (rung) => 22 + (last - rung + 0.5) * RUNG;
   const [rail, name] = [64, 82];
   const [start, end] = [name + 76, right - 4];
+  const isGroups = groups.length > 0;
+  /** What stands side by side at a rung: a group or a guess, where it begins and how wide it is. */
+  const partsOf = guesses.slice(0, reached + 1).map((five, rung) => {
+    let x = start;
+    return (isGroups ? shares : chances)[rung].map((share, i) => {
+      const width = share * (end - start);
+      x += width;
+      const kind = five[i] === guesses[last][0] ? "guess answer" : "guess";
+      return { share, x: x - width, width, word: isGroups ? i : five[i], kind: isGroups ? `group${i}` : kind };
+    });
+  });
+  /** A word that is among the guesses at two rungs flows from one to the other. */
+  const flows = partsOf.flatMap((parts, rung) =>
+    parts.map(({ x, width, word, kind }, i) => {
+      const below = rung > 0 && partsOf[rung - 1].find((one) => one.word === word);
+      const [from, to] = [y(rung - 1) - HALF, y(rung) + HALF];
+      const middle = (from + to) / 2;
+      return (
+        below && [
+          `flow${rung}-${i}`,
+          "path",
+          {
+            class: `flow ${kind}`,
+            d:
+              `M${below.x} ${from}C${below.x} ${middle} ${x} ${middle} ${x} ${to}H${x + width}` +
+              `C${x + width} ${middle} ${below.x + below.width} ${middle} ${below.x + below.width} ${from}Z`,
+          },
+        ]
+      );
+    }),
+  );
   return [
-    ...(groups.length ? [] : [[name, "best guess"], [start, "how probable five guesses are"]]).map(([x, text], i) => [
+    ...flows,
+    ...(isGroups ? [] : [[name, "best guess"], [start, "how probable five guesses are"]]).map(([x, text], i) => [
       `head${i}`,
       "text",
       { x, y: 12, text },
@@ -93,16 +129,12 @@ function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups
     ]),
     ["rail", "path", { class: "rail", d: `M${rail} ${y(0)}V${y(last)}` }],
     ...guesses.flatMap((five, rung) => {
-      let sum = 0;
-      const strip = { y: y(rung) - 13, height: 26 };
+      const strip = { y: y(rung) - HALF, height: 2 * HALF };
       const isClimbed = rung <= reached;
-      const parts = (isClimbed ? (groups.length ? shares : chances)[rung] : []).flatMap((share, i) => {
-        const [x, width] = [start + sum * (end - start), share * (end - start)];
-        sum += share;
-        const kind = five[i] === guesses[last][0] ? "guess answer" : "guess";
-        const part = { class: groups.length ? `group${i}` : kind, x, width, "data-value": share.toFixed(9) };
+      const parts = (partsOf[rung] || []).flatMap(({ share, x, width, kind }, i) => {
+        const part = { class: kind, x, width, "data-value": share.toFixed(9) };
         // The first guess stands before the bar, the others in it.
-        const isNamed = !groups.length && i && width > 8 * five[i].length + 8;
+        const isNamed = !isGroups && i && width > 8 * five[i].length + 8;
         return [
           [`part${rung}-${i}`, "rect", { ...strip, ...part }],
           isNamed && [`name${rung}-${i}`, "text", { class: "other", x: x + width / 2, y: y(rung) + 4, text: five[i] }],

@@ -199,16 +199,17 @@ function drawShares({ at, share, tops }, width, height, { views, longest, length
   ];
 }
 
-const percent = (share) => `${formatNumber(100 * share, share < 0.0995 ? 1 : 0)}\u00a0%`;
+const percent = (share) =>
+  share < 0.0005 ? "less than 0.1\u00a0%" : `${formatNumber(100 * share, share < 0.0995 ? 1 : 0)}\u00a0%`;
 
 /** What comparing all with all takes of the work now, and at twice the length. */
-function findingOf({ name, length, share, work, words, more, longest, half }) {
+function findingOf({ name, length, share, work, words, more, longest, half, causal }) {
   const times = formatNumber(total(work, 2 * length) / total(work, length), 1);
   return (
     (length === half
       ? `Here purple is half of the work, at ${formatCount(length)} ${words}: `
       : `With ${formatCount(length)} ${words} purple is ${percent(share(length))} of the work: `) +
-    `all pairs of ${words} are counted, also those that a causal mask hides. ` +
+    `all pairs of ${words} are counted${causal ? ", also those that a causal mask hides" : ""}. ` +
     `Twice as many ${words} take ${times} times the work, and purple is ${percent(share(2 * length))} of it.` +
     (longest && length > longest
       ? ` But ${name} ends at ${formatCount(longest)} positions: a ${more} is a calculation only.`
