@@ -74,3 +74,20 @@ def test_the_verdict_on_each_peak_is_that_of_the_trainings(show: Show) -> None:
     np.testing.assert_allclose(sorted(numbers(page, "circle.place")), sorted(shares), atol=0.005)
     page.get_by_role("button", name="Reset").click()
     assert len(numbers(page, "circle.place")) == 1
+
+
+@in_browser
+def test_arrow_keys_take_the_ball_to_every_place(show: Show) -> None:
+    page = show(ScheduleExplorer())
+    ball = page.locator("svg [role=slider]")
+    for key, place in (
+        ("ArrowUp", "warm-up 1 steps, peak 0.01"),
+        ("ArrowDown", "warm-up 1 steps, peak 0.003"),
+        ("ArrowDown", "warm-up 1 steps, peak 0.001"),
+        ("ArrowRight", "warm-up 30 steps, peak 0.001"),
+        ("ArrowRight", "warm-up 100 steps, peak 0.001"),
+        ("ArrowUp", "warm-up 100 steps, peak 0.003"),
+        ("ArrowLeft", "warm-up 30 steps, peak 0.003"),
+    ):
+        ball.press(key)
+        assert ball.get_attribute("aria-valuetext") == place

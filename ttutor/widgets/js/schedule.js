@@ -50,22 +50,24 @@ const CSS = css`
     }
   }
 `;
-const [TOP, FLOOR] = [26, 146]; // of the rate
-const [HIGH, LOW] = [184, 312]; // of the loss
+const TOP = 26;
+/** Where the rate has its floor, the loss its top and its floor, and the picture its end; a phone has less room. */
+const heightsAt = (width) => (width < 520 ? [146, 184, 312, 336] : [186, 228, 396, 420]);
 const [LEAST, MOST] = [3, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
 
 function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing, peaks, warmups, triedAt, pull }) {
   const [left, right] = [54, width - 14];
+  const [floor, high, low] = heightsAt(width);
   const highest = Math.max(...peaks);
   const x = (step) => left + (step / steps) * (right - left);
-  const y = (rate) => FLOOR - (rate / highest) * (FLOOR - TOP);
-  const down = (loss) => LOW - ((Math.min(loss, MOST) - LEAST) / (MOST - LEAST)) * (LOW - HIGH);
+  const y = (rate) => floor - (rate / highest) * (floor - TOP);
+  const down = (loss) => low - ((Math.min(loss, MOST) - LEAST) / (MOST - LEAST)) * (low - high);
   const fall = (series) => line(series.map((loss, i) => [x(((i + 0.5) * steps) / series.length), down(loss)]));
   const rises = (warm) =>
     line([
-      [x(0), warm > 1 ? FLOOR : y(peak)],
+      [x(0), warm > 1 ? floor : y(peak)],
       [x(warm > 1 ? warm : 0), y(peak)],
       [x(steps), y(peak)],
     ]);
@@ -75,19 +77,19 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
   ];
   return [
     ["name", "text", { class: "name", x: 4, y: 14, text: "learning rate" }],
-    ["lossname", "text", { class: "name", x: 4, y: HIGH - 16, text: "loss, nats a word" }],
+    ["lossname", "text", { class: "name", x: 4, y: high - 16, text: "loss, nats a word" }],
     ...[0, ...peaks].flatMap((rate, i) => across(`rate${i}`, y(rate), rate)),
     ...[3, 4, 5, 6].flatMap((loss) => across(`loss${loss}`, down(loss), loss)),
     ...ticks([0, steps], 3).map((step) => [
       `step${step}`,
       "text",
-      { x: x(step), y: LOW + 19, "text-anchor": step === steps ? "end" : "middle", text: step ? step : "step 0" },
+      { x: x(step), y: low + 19, "text-anchor": step === steps ? "end" : "middle", text: step ? step : "step 0" },
     ]),
     ["guess", "path", { class: "axis", "stroke-dasharray": "2 3", d: `M${left} ${down(guessing)}H${right}` }],
     ["guessname", "text", { x: right, y: down(guessing) - 7, "text-anchor": "end", text: "word frequencies alone" }],
     ...without.map((series, i) => [`without${i}`, "path", { class: "without", d: fall(series) }]),
     ...losses.map((series, i) => [`loss-${i}`, "path", { class: "loss", d: fall(series) }]),
-    ["under", "path", { class: "under", d: `${rises(warmup)}V${FLOOR}H${x(0)}Z` }],
+    ["under", "path", { class: "under", d: `${rises(warmup)}V${floor}H${x(0)}Z` }],
     ["without", "path", { class: "without", d: rises(1) }],
     ["rate", "path", { class: "rate", d: rises(warmup) }],
     ...peaks.flatMap((one) =>
@@ -109,8 +111,8 @@ function drawCurves({ warmup, peak, losses, without }, width, { steps, guessing,
         "aria-label": "warm-up and peak",
         "aria-valuenow": Math.round(warmup),
         "aria-valuetext": `warm-up ${Math.round(warmup)} steps, peak ${Number(peak.toPrecision(2))}`,
-        stride: [(right - left) / 6, 34],
-        pull: (px, py) => pull(((px - left) / (right - left)) * steps, ((FLOOR - py) / (FLOOR - TOP)) * highest),
+        stride: [(right - left) / 6, 0.37 * (floor - TOP)],
+        pull: (px, py) => pull(((px - left) / (right - left)) * steps, ((floor - py) / (floor - TOP)) * highest),
       },
     ],
   ];
@@ -150,7 +152,7 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "Learning rate by step, and the losses of trainings with it; dashed: the same peak without a warm-up",
-    height: LOW + 24,
+    height: (width) => heightsAt(width)[3],
     draw: (numbers, width) => drawCurves(numbers, width, given),
   });
   const choice = (label, name, list, format) =>
