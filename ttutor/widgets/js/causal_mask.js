@@ -121,12 +121,14 @@ function drawTable(model, causal, length, ended, guesses, onGuess) {
       label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : formatNumber(weight)}`,
     };
   });
-  for (let i = 0; i < length; i += 1)
+  for (let i = 0; i < length; i += 1) {
+    const name = grid.cellAt(i, -1);
+    name.classList.add("tt-call");
     if (old(i)) {
-      const name = grid.cellAt(i, -1);
-      name.classList.add(moved[i] ? "changed" : "kept", "tt-call");
+      name.classList.add(moved[i] ? "changed" : "kept");
       name.firstChild.append(make("span", { class: "verdict", text: moved[i] ? " ≠" : " =" }));
     }
+  }
   // Room for the words to come, so that nothing jumps: only its outline is seen.
   for (let i = -1; i < tokens.length; i += 1)
     for (let j = i < 0 ? 0 : -1; j < tokens.length; j += 1)
@@ -232,7 +234,7 @@ function render({ model, el }) {
     card.root.dataset.told = 1;
     card.find(
       `It reads “${seen}” and has to say “${labels[position]}”` +
-        (shifted ? ", the word after them." : ": it learns to copy. When it writes alone, nothing is there to copy."),
+        (shifted ? `, the word after ${position ? "them" : "it"}.` : ": it learns to copy. When it writes alone, nothing is there to copy."),
     );
   };
 
