@@ -204,7 +204,7 @@ def test_in_training_what_is_read_and_said_is_pythons_in_every_row(show: Show) -
 def test_from_writing_to_training_and_back(show: Show) -> None:
     page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2))
     page.get_by_role("radio", name="training").check(force=True)
-    assert "“cat”, the word after them" in page.locator(".tt-found").inner_text()
+    assert "“cat”, the word after it" in page.locator(".tt-found").inner_text()
     assert not page.get_by_role("button", name="Generate").is_visible()
     page.get_by_role("radio", name="writing").check(force=True)
     expect(page.locator(".tt-found")).to_have_css("opacity", "0")  # nothing is told before the word has come
