@@ -45,7 +45,7 @@ def test_the_shares_on_screen_are_pythons_for_every_head(show: Show) -> None:
         said = page.locator(".tt-found").inner_text().replace("\xa0", " ")
         assert f"Head {head} hears {'the whole text' if reach == 46 else f'{reach} words back'}, because" in said
         assert f"takes {100 * (1 - weights[-2] / weights[-1]):.1f} % off" in said
-        assert said.endswith(f"The nearest word has a share of {100 * weights[-2]:.1f} %.")
+        assert said.endswith(f"nearest word gets {100 * weights[-2]:.1f} %, the farthest {100 * weights[0]:.1f} %.")
         verdict = "yes, this is the first." if head == 5 else "yes, but head 5 was the first."
         assert said.startswith(f"“lighthouse”: {verdict if heard[LIGHTHOUSE] else 'not yet.'}")
         slide(page, "Head", "ArrowRight")

@@ -27,7 +27,7 @@ def specimen() -> WavesExplorer:
 TAP = ('[data-key="dial2"]', "Only 10 is left")
 
 
-def test_one_clock_confuses_places_and_every_other_rules_some_out_until_all_leave_one() -> None:
+def test_one_clock_confuses_nounand_every_other_rules_some_out_until_all_leave_one() -> None:
     assert WavesExplorer(10, [31]).candidates == list(range(64))
     assert WavesExplorer(10, [8]).candidates == list(range(7, 14))
     assert WavesExplorer(10, []).candidates == list(range(64))
@@ -74,8 +74,10 @@ def assert_says_so(page: Page, position: int, reads: list[int], shown: int = 64)
     if not reads:
         assert said == f"No clock is read: it could be any of the {shown} places."
         return
-    chain = ", ".join(str(len(one) - 1) for one in left)
-    assert said.startswith(f"Other places that look like {position}, clock by clock: {chain}. ")
+    first, *more = (len(one) - 1 for one in left)
+    chain = "".join(f", with {n} like {count}" for n, count in enumerate(more, start=2))
+    noun = "place" if first == 1 else "places"
+    assert said.startswith(f"With one clock {position} looks like {first} other {noun}{chain}. ")
     assert ("Next, tap one whose thin hands point apart." in said) == (len(places) > 1)
     if len(places) == 1:
         least = fewest(position, shown)
@@ -88,7 +90,7 @@ def assert_says_so(page: Page, position: int, reads: list[int], shown: int = 64)
 
 @in_browser
 @pytest.mark.parametrize(("position", "shown"), [(10, 64), (0, 64), (63, 64), (3, 8)])
-def test_each_clock_that_is_tapped_rules_places_out_as_python_says(show: Show, position: int, shown: int) -> None:
+def test_each_clock_that_is_tapped_rules_nounout_as_python_says(show: Show, position: int, shown: int) -> None:
     page = show(WavesExplorer(position, shown=shown))
     assert_right(page, position, 0)  # what is read at first is the clock's, too
     assert_says_so(page, position, [0], shown)
@@ -120,7 +122,7 @@ def test_a_clock_is_read_by_key_and_the_marks_follow_the_line(show: Show) -> Non
 
 
 @in_browser
-def test_places_that_are_ruled_out_fade(show: Show) -> None:
+def test_nounthat_are_ruled_out_fade(show: Show) -> None:
     page = show(WavesExplorer(10), motion=True)
     page.locator('[data-key="dial2"]').click()
     assert page.locator(".alike").count() > 1  # on their way out

@@ -105,7 +105,7 @@ function render({ model, el }) {
     const percent = (share) => `${formatNumber(100 * share, 1)}\u00a0%`;
     card.find(
       `${verdict}. Head ${now} hears ${reach}, because each step back takes ${percent(1 - Math.exp(-slope))} off. ` +
-        `The nearest word has a share of ${percent(left[final - 1] / total)}.`,
+        `Of its attention the nearest word gets ${percent(left[final - 1] / total)}, the farthest ${percent(left[0] / total)}.`,
     );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];

@@ -12,6 +12,8 @@ const CSS = css`
     margin-bottom: 0.75rem;
   }
   .heads button {
+    display: flex;
+    flex-direction: column;
     padding: 0.3rem;
     font-size: 0.8125rem;
     line-height: 1.25;

@@ -331,7 +331,7 @@ function render({ model, el }) {
           ? `, and no fewer clocks would do: fast ones tell neighbours apart, slower ones what lies farther.`
           : ` among ${count} places, by one clock.`;
     card.find(
-      `Other places that look like ${here}, clock by clock: ${steps.map(({ length }) => length - 1).join(", ")}. ` +
+      `With one clock ${here} looks like ${steps.map(({ length }, i) => (i ? `with ${i + 1} like ${length - 1}` : `${length - 1} other place${length === 2 ? "" : "s"}`)).join(", ")}. ` +
         (alike.length > 1 ? "Next, tap one whose thin hands point apart." : `Only ${here} is left${enough}`),
     );
   };
