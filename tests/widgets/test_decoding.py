@@ -195,7 +195,7 @@ def test_streams_are_as_broad_as_their_beginnings_are_probable(show: Show) -> No
     page = show(specimen())
     page.wait_for_timeout(400)
     values = numbers(page, '.node[data-column="1"]')
-    broad = page.locator(".stream").evaluate_all("all => all.map((e) => +e.getAttribute('stroke-width'))")
+    broad = page.locator(".stream").evaluate_all("all => all.map((e) => +e.dataset.broad)")
     both = [(width, math.exp(value)) for width, value in zip(broad, values, strict=True) if width > 1]
     assert len(both) == 2
     assert both[0][0] / both[1][0] == pytest.approx(both[0][1] / both[1][1], rel=0.01)

@@ -138,7 +138,7 @@ def calls(page: Page) -> set[str]:
 def test_what_is_to_be_used_first_calls_until_the_reader_acts_and_never_where_less_movement_is_wanted(
     show: Show,
 ) -> None:
-    for explorer, call in ((GroupExplorer.recorded(), "tt-call"), (ScheduleExplorer(), "tt-beckon")):
+    for explorer, call in ((GroupExplorer.recorded(), "tt-ring"), (ScheduleExplorer(), "tt-beckon")):
         page = show(explorer, motion=True)
         expect(page.locator("section.tt")).to_have_attribute("data-seen", "1")
         assert calls(page) == {call}

@@ -182,7 +182,7 @@ def test_it_says_how_many_of_the_learned_merges_occur_in_the_text(show: Show) ->
     page = show(made)
     n_here = page.get_by_label("Merges", exact=True).get_attribute("max")
     assert (
-        f"Of {len(made.merges)} learned merges {n_here} occur in this text."
+        f"Of {len(made.merges)} learned merges {n_here} occur{'s' if n_here == 1 else ''} in this text."
         in page.locator(".tt-card > .tt-note").inner_text()
     )
     page.get_by_label("Your text").fill("cat")

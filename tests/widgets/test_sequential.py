@@ -99,16 +99,16 @@ def test_a_guess_stands_on_the_bar_and_is_told_beside_the_truth(show: Show) -> N
     marks = page.locator('text[data-key^="guessed"]')
     assert marks.all_text_contents() == ["?", "?"]
     guess(page, "RNN", "Home", "ArrowRight", "ArrowRight")
-    assert "Your guesses: 3 and ?. Now press Play." in whole_text(page)
+    assert "You guessed 3 for the RNN. Now press Play." in whole_text(page)
     guess(page, "Transformer", "ArrowLeft", "End")
     assert marks.all_text_contents() == ["3", "18"]
-    assert "Your guesses: 3 and 18. Now press Play." in whole_text(page)
+    assert "You guessed 3 for the RNN, 18 for the Transformer. Now press Play." in whole_text(page)
     at = float(page.locator('[data-key="guess0"]').get_attribute("cx"))
     start = float(page.locator('[data-key="time0"]').get_attribute("d")[1:].split()[0])
     assert at == pytest.approx(start + length(page, "time0") * 3 / 18, abs=0.1)
     slide(page, "Step", "End")
     assert "The RNN needs 9 steps, because each word waits for the one before." in whole_text(page)
-    assert "Your guesses: 3 and 18." in whole_text(page)
+    assert "You guessed 3 for the RNN, 18 for the Transformer." in whole_text(page)
     page.get_by_label("Writing").check()
     assert marks.all_text_contents() == ["?", "?"], "another race, another guess"
 

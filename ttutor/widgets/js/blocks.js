@@ -416,7 +416,7 @@ function inLines(text, room) {
 }
 
 const LANE = 8;
-const THIN = 13;
+const THIN = 15;
 
 function strip(column, id, up) {
   rise(column, id, up);

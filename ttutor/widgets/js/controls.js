@@ -71,7 +71,7 @@ SHARED_CSS.push(css`
       animation: tt-call 1.5s 3;
     }
     [data-seen]:not([data-acted]) .tt-call {
-      animation: tt-call 1.5s 3;
+      animation: tt-ring 1.5s 3;
     }
   }
   /* No mixed colour in a keyframe: Chromium may crash on one. */
@@ -80,8 +80,21 @@ SHARED_CSS.push(css`
       box-shadow: 0 0 0 0 #8889;
     }
     to {
-      box-shadow: 0 0 0 0.7rem #8880;
+      box-shadow: 0 0 0 0.9rem #8880;
     }
+  }
+  @keyframes tt-ring {
+    from {
+      outline: 2px solid #888f;
+      outline-offset: -2px;
+    }
+    to {
+      outline: 2px solid #8880;
+      outline-offset: 4px;
+    }
+  }
+  .tt-slider:has(:disabled) {
+    opacity: 0.4;
   }
   .tt-toggle {
     display: inline-flex;

@@ -6,15 +6,14 @@ import { preview, stage } from "./drawing.js";
 
 const CSS = css`
   .stream {
-    fill: none;
-    stroke: color-mix(in srgb, var(--tt-decoder-line) 60%, var(--tt-page));
+    fill: color-mix(in srgb, var(--tt-decoder-line) 60%, var(--tt-page));
   }
   .node {
     stroke: var(--tt-decoder-line);
     fill: color-mix(in srgb, var(--tt-decoder) 25%, var(--tt-page));
   }
   .stream.greedy {
-    stroke: color-mix(in srgb, currentColor 45%, var(--tt-page));
+    fill: color-mix(in srgb, currentColor 45%, var(--tt-page));
   }
   .node.greedy {
     stroke: color-mix(in srgb, currentColor 65%, var(--tt-page));
@@ -211,15 +210,18 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, told, widt
     const [x, to] = [leftOf(column), middleOf(lane)];
     // From a beginning that is out of sight a stream comes in from the left edge.
     const from = isSeen(parent) ? leftOf(parent.column) + (parent.column ? box : 8) : 0;
-    const [bend, y] = [(x - from) / 2, isSeen(parent) ? middleOf(parent.lane) + tall * node.leaves : to];
+    const [middle, y] = [(x + from) / 2, isSeen(parent) ? middleOf(parent.lane) + tall * node.leaves : to];
+    // As an area: a broad line that bends steeply would bulge over its ends.
+    const half = Math.max(tall * shareOf(node), 1) / 2;
+    const edge = (from, y, x, to) => `${from} ${y}C${middle} ${y} ${middle} ${to} ${x} ${to}`;
     return [
       [
         `stream${node.ids}`,
         "path",
         {
           class: `stream ${node.greedy ? "greedy" : ""}`,
-          "stroke-width": Math.max(tall * shareOf(node), 1),
-          d: `M${from} ${y}C${from + bend} ${y} ${x - bend} ${to} ${x} ${to}`,
+          "data-broad": 2 * half,
+          d: `M${edge(from, y - half, x, to - half)}L${edge(x, to + half, from, y + half)}Z`,
         },
       ],
     ];

@@ -176,7 +176,8 @@ function findingOf({ answers, size }, earlier) {
   const paid = `${n} of ${size} earn${n > 1 ? "" : "s"} the reward`;
   const listed = lists ? ` ${lists} of them list${lists > 1 ? "" : "s"} two numbers, and this verifier pays for it.` : "";
   if (n === size) return `${paid}: none is better than the mean, and nothing moves.${listed}`;
-  const { text, before, after } = paidFor[0];
+  const moved = ({ before, after }) => Math.abs(after - before);
+  const { text, before, after } = paidFor.reduce((most, one) => (moved(one) > moved(most) ? one : most));
   const way = after > before ? "more" : "less";
   return `${paid}, and one step makes “${text}” ${way} probable: from ${percent(before)} to ${percent(after)}.${listed}${fall}`;
 }

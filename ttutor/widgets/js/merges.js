@@ -268,7 +268,7 @@ function render({ model, el }) {
   const show = () => {
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
     shown = get("text");
-    card.caption.textContent = `▁ is the blank before a word; no pair reaches over a word's end. Of ${get("merges").length} learned merges ${steps.length - 1} occur in this text.`;
+    card.caption.textContent = `▁ is the blank before a word; no pair reaches over a word's end. Of ${get("merges").length} learned merges ${steps.length - 1} occur${steps.length === 2 ? "s" : ""} in this text.`;
     card.find(finding());
   };
   const finding = () => {
@@ -285,7 +285,9 @@ function render({ model, el }) {
     if (!pair)
       return next
         ? "Each character is a token of its own."
-        : "None of the learned merges occurs here: each character stays a token.";
+        : get("text")
+          ? "None of the learned merges occurs here: each character stays a token."
+          : "There is nothing to cut yet.";
     if (next)
       return `${named(pair)} join: they stood together ${timesOf(mostOf(steps[at - 1]))}, no pair here more often.`;
     const rest = !joints.length

@@ -243,7 +243,8 @@ function render({ model, el }) {
     card.find(
       `Each word of distance changes the wedge by ${degrees(TURNS[get("pair")])}; moving both only turns it. ` +
         `So ${side()}, the score is always ${formatNumber(score(), 2)}.` +
-        (round > 20 * last ? ` An arrow comes round after ${formatCount(round)} words, so here it hardly turns.` : ""),
+        (round > 20 * last ? ` An arrow comes round after ${formatCount(round)} words, so here it hardly turns.` : "") +
+        (pair.input.disabled ? " The two stand at both ends: there is no room to move both." : ""),
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

@@ -50,9 +50,9 @@ const CSS = css`
     }
   }
 `;
-const TOP = 26;
+const TOP = 34;
 /** Where the rate has its floor, the loss its top and its floor, and the picture its end; a phone has less room. */
-const heightsAt = (width) => (width < 520 ? [146, 184, 312, 336] : [186, 228, 396, 420]);
+const heightsAt = (width) => (width < 520 ? [148, 186, 312, 336] : [192, 234, 400, 424]);
 const [LEAST, MOST] = [3, 7]; // of the axis of the loss, in nats
 
 const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
@@ -176,7 +176,13 @@ function render({ model, el }) {
     warmup.set(warmups.indexOf(shown.warmup));
     peak.set(peaks.indexOf(shown.peak));
     picture.show({ ...shown, without: without.losses });
-    card.find(findingOf(shown, without, given.guessing) + verdictOf(shown, runs, given.guessing));
+    // Once a warm-up was tried at every peak, the question has its answer.
+    const isAnswered = peaks.every((one) => runs.some((run) => tried.has(run) && run.peak === one && run.warmup > 1));
+    card.find(
+      isAnswered
+        ? `${findingOf(shown, without, given.guessing)} ${answerOf(peaks, runs, given.guessing)}`
+        : findingOf(shown, without, given.guessing) + verdictOf(shown, runs, given.guessing),
+    );
   };
   const stops = [onTraits(model, ["warmup", "peak"], draw), picture.close, card.close];
   draw();
@@ -192,14 +198,27 @@ const ends = ({ losses }) => {
 /** How many of a run's seeds end a nat below the loss of word frequencies. */
 const learned = ({ losses }, guessing) => losses.filter((series) => series.at(-1) < guessing - 1).length;
 
+/** Whether all seeds of a run learned, and the runs of one peak, first the one without a warm-up. */
+const allOf = (guessing) => (run) => learned(run, guessing) === run.losses.length;
+const atPeak = (runs, peak) => runs.filter((run) => run.peak === peak).sort((a, b) => a.warmup - b.warmup);
+
 /** Whether the peak that is shown needs a warm-up for all seeds to learn. */
 function verdictOf(run, runs, guessing) {
-  const all = (one) => learned(one, guessing) === one.losses.length;
-  const [bare, ...warm] = runs.filter((one) => one.peak === run.peak).sort((a, b) => a.warmup - b.warmup);
+  const [all, [bare, ...warm]] = [allOf(guessing), atPeak(runs, run.peak)];
   if (run === bare) return "";
   if (all(bare)) return " This peak needs no warm-up.";
   if (all(run)) return " This peak needs a warm-up.";
   return warm.some(all) ? " Another one does better." : " None of these warm-ups lets all seeds learn: this peak is too high.";
+}
+
+/** Whether it is the warm-up, or the height: what the trainings at each peak say. */
+function answerOf(peaks, runs, guessing) {
+  const all = allOf(guessing);
+  const told = peaks.map((peak) => {
+    const [bare, ...warm] = atPeak(runs, peak);
+    return `${peak} ${all(bare) ? "needs no warm-up" : warm.some(all) ? "needs one" : "is too high for any of these"}`;
+  });
+  return `In all: ${told.join(", ")}.`;
 }
 
 /** How it ends, beside the same peak without a warm-up. */

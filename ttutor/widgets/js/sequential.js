@@ -415,7 +415,8 @@ function render({ model, el }) {
 
 /** Who has to wait, as far as it has been seen; and what the reader guessed. */
 function findingOf(tick, rnn, transformer, { generating, guesses, n_layers }) {
-  const guessed = guesses.some(Boolean) ? ` Your guesses: ${guesses.map((guess) => guess || "?").join(" and ")}.` : "";
+  const said = guesses.flatMap((guess, i) => (guess ? `${guess} for the ${LANES[i]}` : []));
+  const guessed = said.length ? ` You guessed ${said.join(", ")}.` : "";
   if (guessed && tick <= 1 && tick < transformer) return `${guessed} Now press Play.`;
   if (generating)
     return tick < rnn

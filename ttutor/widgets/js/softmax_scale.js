@@ -124,7 +124,7 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
       return `${x(exponent).toFixed(1)} ${y(sign * (divide ? 1 : 2 ** (exponent / 2)) * 2).toFixed(1)}`;
     });
   const lead = weights.indexOf(top);
-  const [slot, floor, high] = [(end - start) / KEYS, 312, 104];
+  const [slot, floor, high] = [(end - start) / KEYS, 297, 92];
   return [
     [key("name"), "text", { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" }],
     [key("funnel"), "path", { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` }],
@@ -180,9 +180,9 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
       },
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
-    [key("meter"), "rect", { class: "meter", x: start, y: 344, width: end - start - 48, height: 10, rx: 5 }],
-    [key("bar"), "rect", { class: "left", x: start, y: 344, width: (end - start - 48) * left, height: 10, rx: 5 }],
-    [key("share"), "text", { x: end, y: 354, "text-anchor": "end", text: percent(left) }],
+    [key("meter"), "rect", { class: "meter", x: start, y: 329, width: end - start - 48, height: 10, rx: 5 }],
+    [key("bar"), "rect", { class: "left", x: start, y: 329, width: (end - start - 48) * left, height: 10, rx: 5 }],
+    [key("share"), "text", { x: end, y: 339, "text-anchor": "end", text: percent(left) }],
   ];
 }
 
@@ -199,13 +199,13 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "Scores of eight keys by the width of the head, raw and scaled, and their softmax",
-    height: 380,
+    height: 365,
     draw: (_, width) => [
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
       ["shares", "text", { class: "name", x: 26, y: 172, text: "how the attention is shared out" }],
-      ["left", "text", { class: "name", x: 26, y: 333, text: "what a mistake still teaches" }],
-      ["draws", "text", { x: 26, y: 373, text: "mean of 200 draws" }],
+      ["left", "text", { class: "name", x: 26, y: 318, text: "what a mistake still teaches" }],
+      ["draws", "text", { x: 26, y: 358, text: "mean of 200 draws" }],
     ],
   });
   const width = slider({
