@@ -27,6 +27,7 @@ class ScheduleExplorer(Explorer):
 
     warmup = t.Int(1).tag(sync=True)
     peak = t.Float(0.003).tag(sync=True)
+    tried = t.List(t.Int(), help="the runs that the reader has seen, by their places").tag(sync=True)
     steps = t.Int(read_only=True).tag(sync=True)
     runs = t.List(t.Dict(), read_only=True, help="a peak, a warm-up, and the losses of its trainings").tag(sync=True)
     guessing = t.Float(read_only=True, help="the loss of one who knows the words' frequencies").tag(sync=True)

@@ -123,31 +123,30 @@ const nearest = (list, to) => list.reduce((best, one) => (Math.abs(one - to) < M
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
-  const initial = { warmup: get("warmup"), peak: get("peak") };
+  const initial = { warmup: get("warmup"), peak: get("peak"), tried: get("tried") };
   const [runs, steps] = [get("runs"), get("steps")];
   const values = (name) => [...new Set(runs.map((run) => run[name]))].sort((a, b) => a - b);
   const [peaks, warmups] = [values("peak"), values("warmup")];
   const run = (peak, warmup) => runs.find((one) => one.peak === peak && one.warmup === warmup);
-  const tried = new Set();
+  const shownRun = () => run(get("peak"), get("warmup"));
+  const isTried = (one) => one === shownRun() || get("tried").includes(runs.indexOf(one));
+  const go = (values) =>
+    setTraits(model, { ...values, tried: [...new Set([...get("tried"), runs.indexOf(shownRun())])] });
   const given = {
     ...{ steps, peaks, warmups, guessing: get("guessing") },
     // What the reader has tried stays: a ring is as full as many of its seeds learned.
     triedAt: (peak, warmup) => {
       const one = run(peak, warmup);
       const share = learned(one, get("guessing")) / one.losses.length;
-      return tried.has(one) ? { style: `--tried: ${100 * share}%`, "data-value": share } : { "stroke-dasharray": "2 3" };
+      return isTried(one) ? { style: `--tried: ${100 * share}%`, "data-value": share } : { "stroke-dasharray": "2 3" };
     },
-    pull: (step, rate) => setTraits(model, { warmup: nearest(warmups, step), peak: nearest(peaks, rate) }),
+    pull: (step, rate) => go({ warmup: nearest(warmups, step), peak: nearest(peaks, rate) }),
   };
   const card = openCard(el, {
     label: "Warm-up and peak",
     question: "Is it the warm-up, or the height of the rate?",
     invite: "Drag the ball: sideways for a longer warm-up, up and down for another peak.",
-    onReset: () => {
-      tried.clear();
-      setTraits(model, initial);
-      draw();
-    },
+    onReset: () => setTraits(model, initial),
     css: CSS,
   });
   const picture = stage({
@@ -162,7 +161,7 @@ function render({ model, el }) {
       max: list.length - 1,
       step: 1,
       format: (i) => format(list[i]),
-      onInput: (i) => setTraits(model, { [name]: list[i] }),
+      onInput: (i) => go({ [name]: list[i] }),
     });
   const warmup = choice("Warm-up", "warmup", warmups, (value) => (value > 1 ? `${value} steps` : "none"));
   const peak = choice("Peak", "peak", peaks, (value) => `${value}`);
@@ -170,21 +169,20 @@ function render({ model, el }) {
   card.controls.append(warmup.node, peak.node);
   card.caption.textContent = `${get("note")} Circles: dark where all seeds learn.`;
   const draw = () => {
-    const shown = run(get("peak"), get("warmup"));
+    const shown = shownRun();
     const without = run(get("peak"), warmups[0]);
-    tried.add(shown);
     warmup.set(warmups.indexOf(shown.warmup));
     peak.set(peaks.indexOf(shown.peak));
     picture.show({ ...shown, without: without.losses });
     // Once a warm-up was tried at every peak, the question has its answer.
-    const isAnswered = peaks.every((one) => runs.some((run) => tried.has(run) && run.peak === one && run.warmup > 1));
+    const isAnswered = peaks.every((one) => runs.some((run) => isTried(run) && run.peak === one && run.warmup > 1));
     card.find(
       isAnswered
         ? `${findingOf(shown, without, given.guessing)} ${answerOf(peaks, runs, given.guessing)}`
         : findingOf(shown, without, given.guessing) + verdictOf(shown, runs, given.guessing),
     );
   };
-  const stops = [onTraits(model, ["warmup", "peak"], draw), picture.close, card.close];
+  const stops = [onTraits(model, ["warmup", "peak", "tried"], draw), picture.close, card.close];
   draw();
   return () => stops.forEach((stop) => stop());
 }

@@ -314,7 +314,7 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(shown.node);
   card.caption.textContent =
-    "Thick ring: a clock that is read. Marks, thin hands: places left, where those clocks differ by 17° at most. Point at a cell to read it.";
+    "Thick ring: read. Marks, thin hands: the places left, at most 17° off. Point at a cell to read it.";
   const draw = () => {
     const [here, count, reads] = [Math.round(get("position")), get("shown"), get("reads")];
     shown.set(count);
