@@ -97,7 +97,7 @@ def test_the_finding_says_the_shares_of_its_step_and_a_word_at_which_it_looks_in
         (11, f"looks at “cars”, and says “{made.guesses[11][1]}”"),
         (11, "With nouns, first where to look, then what to say."),
         (14, f"still says “{made.guesses[14][2]}”, not “rouges”"),
-        (36, "most nouns are found and said. This sentence is right."),
+        (36, "all nouns are found and said. This sentence is right."),
     ):
         slide(page, "Step", "Home", *["ArrowRight"] * stop)
         found = page.locator(".tt-found").inner_text()

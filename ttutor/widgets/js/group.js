@@ -217,7 +217,6 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(step.node, verifier.node);
   const [first, ...rest] = get("note").split(/(?<=\.) /);
-  card.caption.textContent = `${get("question")}, asked ${count} times at each step. ${first} Vermilion: paid, though it lists several numbers.`;
   card.more(
     "About the data",
     make("p", {
@@ -227,6 +226,10 @@ function render({ model, el }) {
   );
   const draw = () => {
     const found = group(get, get("stop"));
+    const lists = steps.some((_, at) => group(get, at).answers.some(({ text, reward }) => reward > 0 && isList(text)));
+    card.caption.textContent =
+      `${get("question")}, asked ${count} times at each step. ${first}` +
+      (lists ? " Vermilion: paid, though it lists several numbers." : "");
     step.set(get("stop"));
     verifier.set(get("verifier"));
     // At once: on the way there the labels of one step would stand beside the bars of another.

@@ -278,7 +278,7 @@ function findingOf(given, stop) {
   if (looked[stop] < 0.4 || looked[stop] - said[stop] < 0.15) {
     if (said[stop] <= 0.5) return `${shares}: too early${unseen(given, stop)}.`;
     const wrong = target.findIndex((word, i) => guesses[stop][i] !== word);
-    return `${shares}: most nouns are found and said. This sentence ${wrong < 0 ? "is right" : `still ${insteadOf(wrong)}`}.`;
+    return `${shares}: ${Math.min(looked[stop], said[stop]) < 1 ? "most" : "all"} nouns are found and said. This sentence ${wrong < 0 ? "is right" : `still ${insteadOf(wrong)}`}.`;
   }
   const vain = target.map((word, i) => (guesses[stop][i] === word || !nouns.includes(i) ? 0 : found(given, stop, i)));
   const i = most(vain);

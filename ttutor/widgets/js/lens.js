@@ -248,7 +248,7 @@ function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   if (depth < guesses.length - 1) return `${here} ${kind >= 0 && isSame(depth) ? `Now ${what}. ` : ""}Will it last?`;
   const isGap = first && layers[first] - layers[first - 1] > 1; // what lies between was not read
   const since = layers[first] ? `${isGap ? "At every reading from" : "From"} ${count(layers[first])} on` : "From the start";
-  return `${here} ${since} ${what}.`;
+  return `${here} ${kind < 0 && first === depth && !isGap ? `At no layer before does “${last}” lead` : `${since} ${what}`}.`;
 }
 
 const count = (layers) => `${layers} layer${layers > 1 ? "s" : ""}`;

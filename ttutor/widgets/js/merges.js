@@ -234,7 +234,7 @@ function render({ model, el }) {
     label: "The text, cut into tokens",
     height: (width) => heightOf(steps, width),
     draw: ({ reached }, width) => [
-      ["key", "text", { x: 0, y: 11, text: "how often they stand together in the training text as it is cut now" }],
+      ["key", "text", { x: 0, y: 11, text: "how often they stand together in the training text by now" }],
       ...drawTokens(Math.min(reached, steps.length - 1), steps, width, tapped, press),
     ],
   });

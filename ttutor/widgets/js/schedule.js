@@ -167,7 +167,7 @@ function render({ model, el }) {
   const peak = choice("Peak", "peak", peaks, (value) => `${value}`);
   card.stage.append(picture.node);
   card.controls.append(warmup.node, peak.node);
-  card.caption.textContent = `${get("note")} Circles: dark where all seeds learn.`;
+  card.caption.textContent = `${get("note")} Dark circle: all three a nat below.`;
   const draw = () => {
     const shown = shownRun();
     const without = run(get("peak"), warmups[0]);

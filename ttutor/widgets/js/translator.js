@@ -1032,7 +1032,7 @@ function render({ model, el, alone }) {
     return (
       free +
       (best.ids.join() === greedy.join()
-        ? `Its best is what greedy search writes${isFree() ? " without them" : ""}, too${second ? `; the next is ${beside(best.total - second.total)}` : ""}.`
+        ? `Its best is what greedy search writes${isFree() ? " without them" : ""}, too${second ? `; the next in this list is ${beside(best.total - second.total)}` : ""}.`
         : `It finds “${textOf(best.ids)}”, where greedy search writes “${textOf(greedy)}”, because it keeps four beginnings. What is probable need not be right.`)
     );
   };
@@ -1042,7 +1042,7 @@ function render({ model, el, alone }) {
     const first = all[0]?.total;
     const most = Math.max(...all.map(({ total }) => total));
     beamNote.textContent = all.length
-      ? `What a beam of four finds${most > first ? ", ranked by probability for their length" : ""}: the best, of probability ${inWords(Math.exp(first))}${all.length > 1 ? ", and how probable the others are beside it" : ""}.`
+      ? `What a beam of four finds${all.some(({ total }, i) => i && total > all[i - 1].total) ? ", ranked by probability for their length" : ""}: the best, of probability ${inWords(Math.exp(first))}${all.length > 1 ? ", and how probable the others are beside it" : ""}.`
       : "";
     refill(
       found,
