@@ -100,6 +100,13 @@ def configure() -> None:
         subprocess.run([str(jupyter_book), "config", "sphinx", "."], cwd=ROOT, check=True)
 
 
+def is_stale() -> bool:
+    """Whether the built pages carry other scripts or colours than were generated: Sphinx looks at pages alone."""
+    generated = [path for path in (GENERATED / "static").iterdir() if path.is_file()]
+    built = [HTML / "_static" / path.name for path in generated]
+    return any(two.exists() and one.read_bytes() != two.read_bytes() for one, two in zip(generated, built, strict=True))
+
+
 def build(everything: bool = False) -> int:
     """Build the pages whose sources changed, as Sphinx sees it, or all. A warning is an error, also a page that lacks.
 
@@ -108,7 +115,7 @@ def build(everything: bool = False) -> int:
     configure()
     if everything:
         shutil.rmtree(HTML, ignore_errors=True)  # so that no page stays whose source is gone
-    options = ("-W", "--keep-going", "-j", "auto", *(("-E",) if everything else ()))
+    options = ("-W", "--keep-going", "-j", "auto", *(("-E",) if everything else ()), *(("-a",) if is_stale() else ()))
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-d", str(DOCTREES), *options, ".", str(HTML)]
     status = subprocess.run(command, cwd=ROOT).returncode
     if status:

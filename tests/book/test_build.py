@@ -33,3 +33,15 @@ def test_a_signature_stands_as_in_the_source() -> None:
         "(query: Float['... queries d_head'], key: Float['... keys d_head'], mask: MaskLike=None, *"
     )
     assert result == "Float['... queries keys']"
+
+
+def test_another_script_of_the_figures_makes_built_pages_stale(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "GENERATED", tmp_path / "generated")
+    monkeypatch.setattr(build, "HTML", tmp_path / "html")
+    for folder in (tmp_path / "generated" / "static", tmp_path / "html" / "_static"):
+        folder.mkdir(parents=True)
+        (folder / "explorers.js").write_text("old", encoding="utf-8")
+    (tmp_path / "generated" / "static" / "new.js").write_text("nothing is built of it yet", encoding="utf-8")
+    assert not build.is_stale()
+    (tmp_path / "generated" / "static" / "explorers.js").write_text("new", encoding="utf-8")
+    assert build.is_stale()
