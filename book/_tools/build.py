@@ -113,9 +113,10 @@ def build(everything: bool = False) -> int:
     After a warning all pages are read again the next time: of a page that has not changed, it would not be repeated.
     """
     configure()
+    everything = everything or is_stale()
     if everything:
         shutil.rmtree(HTML, ignore_errors=True)  # so that no page stays whose source is gone
-    options = ("-W", "--keep-going", "-j", "auto", *(("-E",) if everything else ()), *(("-a",) if is_stale() else ()))
+    options = ("-W", "--keep-going", "-j", "auto", *(("-E",) if everything else ()))
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-d", str(DOCTREES), *options, ".", str(HTML)]
     status = subprocess.run(command, cwd=ROOT).returncode
     if status:
