@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -111,6 +113,9 @@ def test_rungs_are_called_after_the_layers_that_were_read(show: Show) -> None:
     assert page.locator("[data-key^='layer']").all_text_contents() == ["start", "after 10", "after 25", "after 30"]
     slide(page, "Layers", "End")
     assert f"After 30 layers: “{made.guesses[1][3][0]}”" in page.locator(".tt-found").inner_text()
+    # Of the layers between nothing is known, and nothing is said.
+    assert re.search("In none of the readings before|In every reading from", page.locator(".tt-found").inner_text())
+    assert not re.search(r"\bFrom \d", page.locator(".tt-found").inner_text())
     np.testing.assert_allclose(numbers(page, "[data-key^='part']"), np.ravel(made.chances[1]), atol=1e-6)
 
 

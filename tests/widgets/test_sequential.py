@@ -139,6 +139,7 @@ def test_a_bar_has_room_for_more_than_either_needs(n_tokens: int, n_layers: int)
     for generating in (False, True):
         most = max(lane.n_ticks for lane in made.measured(generating).values())
         made.guesses = [most + 1, most]
+        assert made.guesses == [most + 1, most]
 
 
 @in_browser

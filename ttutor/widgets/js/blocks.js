@@ -765,10 +765,9 @@ function render({ model, el, alone }) {
     onReset: () => {
       controls.step.pause();
       // The sentence stays that of the translator.
-      const { facts, run, source_length, target_length, ...kept } = start;
-      const within = (word, side) => Math.min(kept[word], model.get(side) - 1);
-      const [source_word, target_word] = [within("source_word", "source_length"), within("target_word", "target_length")];
-      set({ ...kept, source_word, target_word });
+      const { level, norm, selected, step } = start;
+      const word = (side) => Math.min(start[`${side}_word`], model.get(`${side}_length`) - 1);
+      set({ level, norm, selected, step, source_word: word("source"), target_word: word("target") });
     },
     css: CSS,
   });

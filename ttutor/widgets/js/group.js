@@ -83,8 +83,8 @@ function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
   const { answers, mean, size } = groups[stop];
   const narrow = width < 480;
   const slot = (narrow ? width : 0.4 * width) / groups.length;
-  const tallness = unitAt(width);
-  const unit = narrow ? SMALL : tallness;
+  const high = unitAt(width); // an answer in the group
+  const unit = narrow ? SMALL : high; // and in the history
   const top = narrow ? HEAD + SMALL * size + FOOT + HEAD : HEAD;
   const left = narrow ? 0 : 0.44 * width;
   const [paid, start, end] = [left + (narrow ? 96 : 104), left + (narrow ? 158 : 180), width - 10];
@@ -125,7 +125,7 @@ function drawGroup({ before, after }, width, [steps, groups, stop, pick]) {
   });
   let down = 0;
   const rows = answers.flatMap(({ text, count, reward }, i) => {
-    const [y, tall] = [top + tallness * down, tallness * count];
+    const [y, tall] = [top + high * down, high * count];
     down += count;
     const middle = y + tall / 2;
     return [
@@ -174,7 +174,7 @@ function findingOf({ answers, size }, earlier) {
   if (n === 0) return "None earns the reward. All advantages are zero: this group teaches nothing, and nothing moves.";
   const fall = earned > n ? ` Fewer than the ${earned} before: other questions move the model, too.` : "";
   const paid = `${n} of ${size} earn${n > 1 ? "" : "s"} the reward`;
-  const listed = lists ? ` ${lists} of them list${lists > 1 ? "" : "s"} two numbers, and this verifier pays for it.` : "";
+  const listed = lists ? ` ${lists} of them list${lists > 1 ? "" : "s"} several numbers, and this verifier pays for it.` : "";
   if (n === size) return `${paid}: none is better than the mean, and nothing moves.${listed}`;
   const moved = ({ before, after }) => Math.abs(after - before);
   const { text, before, after } = paidFor.reduce((most, one) => (moved(one) > moved(most) ? one : most));
@@ -226,7 +226,8 @@ function render({ model, el }) {
   );
   const draw = () => {
     const found = group(get, get("stop"));
-    const lists = steps.some((_, at) => group(get, at).answers.some(({ text, reward }) => reward > 0 && isList(text)));
+    const paidLists = ({ answers }) => answers.some(({ text, reward }) => reward > 0 && isList(text));
+    const lists = steps.some((_, at) => paidLists(group(get, at)));
     card.caption.textContent =
       `${get("question")}, asked ${count} times at each step. ${first}` +
       (lists ? " Vermilion: paid, though it lists several numbers." : "");

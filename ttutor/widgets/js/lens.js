@@ -246,9 +246,11 @@ function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   const what = kind < 0 ? `“${last}” leads` : `nearly all probability goes to ${groups[kind][0]}${why}`;
   // What the layers above will say is not told before the word has climbed there.
   if (depth < guesses.length - 1) return `${here} ${kind >= 0 && isSame(depth) ? `Now ${what}. ` : ""}Will it last?`;
-  const isGap = first && layers[first] - layers[first - 1] > 1; // what lies between was not read
-  const since = layers[first] ? `${isGap ? "At every reading from" : "From"} ${count(layers[first])} on` : "From the start";
-  return `${here} ${kind < 0 && first === depth && !isGap ? `At no layer before does “${last}” lead` : `${since} ${what}`}.`;
+  if (kind < 0 && first === depth) return `${here} In none of the readings before does “${last}” lead.`;
+  // Of layers that were not read nothing is known.
+  const [from, lowest] = [layers[first] ? count(layers[first]) : "the start", Math.max(first - 1, 0)];
+  const isWhole = layers.slice(lowest).every((layer, i) => layer === layers[lowest] + i);
+  return `${here} ${isWhole ? "From" : "In every reading from"} ${from} on ${what}.`;
 }
 
 const count = (layers) => `${layers} layer${layers > 1 ? "s" : ""}`;

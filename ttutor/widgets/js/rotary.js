@@ -226,7 +226,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
-  card.caption.textContent = 
+  card.caption.textContent =
     "Blue: the query. Orange: the key. Purple: their wedge, its last places, their score. Curve: every distance.";
   const show = () => {
     // Both have to stay in the sentence.

@@ -1,5 +1,6 @@
 // An RNN and a Transformer work on one sentence, one dependent step at a time: a cell lights up as
-// soon as all that it needs is done; each one's bar counts its steps, up to the reader's guess or past it. And who hears whom in any network: a word of the sentence speaks;
+// soon as all that it needs is done; each one's bar counts its steps, up to the reader's guess or past it. And
+// who hears whom in any network: a word of the sentence speaks;
 // arcs and discs show who hears it, and how far each moves.
 import { choice, select, slider } from "./controls.js";
 import { css, moveOnce, onTraits, openCard, setTraits, shareWord } from "./core.js";

@@ -314,7 +314,7 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(shown.node);
   card.caption.textContent =
-    "Thick ring: read. Marks, thin hands: the places left, at most 17° off. Point at a cell to read it.";
+    "Thick ring: read. Marks, thin hands: the places left, at most 17.25° off. Point at a cell to read it.";
   const draw = () => {
     const [here, count, reads] = [Math.round(get("position")), get("shown"), get("reads")];
     shown.set(count);
